@@ -19,28 +19,28 @@ const (
 	daysShown   = 30
 )
 
-// accountPage shows what an account may fetch and when, and what it has.
+// accountPage shows what an account may fetch and when, and its downloads and tokens.
 type accountPage struct {
 	webpage.Page
 	Account *account.Account
 	Until   time.Time // when its window closes; zero: not known, or never
 	Opens   time.Time // when its window opens next; zero: never, or it is always open
 	Open    bool
-	Used    int64 // bytes of today
+	Used    int64 // bytes fetched today
 	commands
 
-	Running, Last []transfers.Transfer // downloads; Running of this process
+	Running, Last []transfers.Transfer // downloads; Running only those of this process
 	Days          []transfers.Period   // the newest first
 	Watches       []*watch.Watch
 	Tokens        []account.Token
 
-	Owner bool   // may change password, address and tokens
-	Done  string // what has just been changed
+	Owner bool   // whether the reader may change password, address and tokens
+	Done  string // the change that was just made
 	Wrong problemAt
-	Made  account.NewToken // whose secret is shown this once
+	Made  account.NewToken // a new token, whose secret is shown only this time
 }
 
-// problemAt says what is wrong with what was sent by one of the page's forms.
+// problemAt says what is wrong with the values of one of the page's forms.
 type problemAt struct{ Act, Why string }
 
 var accountTemplate = page("account")
@@ -51,10 +51,10 @@ func (f *face) account(w http.ResponseWriter, r *http.Request, a *account.Accoun
 	return f.showAccount(w, r, a, http.StatusOK, accountPage{Done: done})
 }
 
-// showAccount fills in what the page shows at all times.
+// showAccount fills in the parts that the page always shows, and answers with it.
 func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Account, status int, p accountPage) error {
 	p.Page, p.Account, p.commands = f.Site.For(r), a, f.commands(r)
-	p.Path = pathAccount // where the other language leads, also after a form
+	p.Path = pathAccount // path of the page in the other language, even after a form
 	now := time.Now()
 	if p.Open = a.Window.Open(now); p.Open {
 		if p.Until = a.Window.Until(now); !p.Until.IsZero() {
@@ -84,7 +84,7 @@ func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Ac
 	return webpage.Show(w, r, status, accountTemplate, p)
 }
 
-// addDownloads adds what the account fetches and has fetched.
+// addDownloads adds the account's running and recent downloads.
 func (f *face) addDownloads(ctx context.Context, p *accountPage, now time.Time) (err error) {
 	downloads := transfers.Filter{Who: p.Account.Name, Direction: transfers.Download, Since: now.AddDate(0, 0, -1), Limit: lastShown}
 	p.Running = f.Running.List(downloads)
@@ -101,13 +101,13 @@ func (f *face) addDownloads(ctx context.Context, p *accountPage, now time.Time) 
 	return err
 }
 
-// Left is what is left of today's quota.
+// Left returns the bytes left of today's quota.
 func (p accountPage) Left() int64 { return max(0, p.Account.Quota-p.Used) }
 
-// Uses are what a token can be good for, for the form.
+// Uses returns the possible uses of a token, for the form.
 func (accountPage) Uses() []account.Use { return account.Uses() }
 
-// UseName says a use of tokens in the reader's words.
+// UseName names a use of tokens in the reader's language.
 func (p accountPage) UseName(u account.Use) string {
 	switch u {
 	case account.ForFiles:
@@ -120,7 +120,7 @@ func (p accountPage) UseName(u account.Use) string {
 	return p.T("everything but password and tokens")
 }
 
-// UseNames says what a token is good for.
+// UseNames names the uses of a token.
 func (p accountPage) UseNames(t account.Token) string {
 	var names []string
 	for _, u := range t.Uses {
@@ -129,7 +129,7 @@ func (p accountPage) UseNames(t account.Token) string {
 	return strings.Join(names, ", ")
 }
 
-// Speed says how fast a download was.
+// Speed returns the rate of a download as text.
 func (p accountPage) Speed(t transfers.Transfer) string {
 	if t.Took <= 0 {
 		return "–"
@@ -137,11 +137,11 @@ func (p accountPage) Speed(t transfers.Transfer) string {
 	return p.Rate(float64(t.Bytes) / t.Took.Seconds())
 }
 
-// Least reports whether a use is the one that the form proposes.
+// Least reports whether a use is the form's default.
 func (accountPage) Least(u account.Use) bool { return u == account.ForFiles }
 
-// DaysShown is over how many days the page sums up downloads.
+// DaysShown returns the number of days for which the page sums up downloads.
 func (accountPage) DaysShown() int { return daysShown }
 
-// Aborted reports whether a download ended before its file did.
+// Aborted reports whether a download ended before the end of its file.
 func (accountPage) Aborted(t transfers.Transfer) bool { return t.Outcome == transfers.Aborted }

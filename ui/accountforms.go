@@ -14,7 +14,7 @@ import (
 	"sheaf/serve/account"
 )
 
-// changeAccount changes what an account's owner may change: password, mail address, tokens.
+// changeAccount makes the changes that an account's owner may make: password, mail address, tokens.
 func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	in, err := route.Form[accountForm](w, r)
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 		}
 	case "revoke":
 		err = f.Accounts.RevokeToken(r.Context(), a.Name, in.Token)
-		if errors.Is(err, account.ErrNoToken) { // it is gone, as is wanted
+		if errors.Is(err, account.ErrNoToken) { // the token is gone already
 			err = nil
 		}
 	}
@@ -68,8 +68,8 @@ func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account
 	return f.Guard.Sessions.Begin(w, r, session.Who{Kind: session.Account, Name: a.Name, Mark: mark})
 }
 
-// changeEmail sets another mail address, of somebody who knows the password: whoever reads mails
-// there can set another one.
+// changeEmail sets another mail address. It asks for the password, because whoever reads mails at
+// the address can set a new password.
 func (f *face) changeEmail(r *http.Request, a *account.Account, in accountForm) error {
 	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, in.Old, r.RemoteAddr); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (f *face) changeEmail(r *http.Request, a *account.Account, in accountForm) 
 	return err
 }
 
-// makeToken makes the token that a form asks for.
+// makeToken makes the token that the form describes.
 func (f *face) makeToken(r *http.Request, a *account.Account, in accountForm) (account.NewToken, error) {
 	t := account.Token{Name: strings.TrimSpace(in.Name), Uses: in.Use}
 	if in.Days > 0 {

@@ -11,9 +11,9 @@ import (
 	"sheaf/serve/account"
 )
 
-// census counts the hosts below each place of the tree, and finds hosts by parts of their names.
-// Catalogs know their hosts in order, not their number. So one pass over all of them is made for a
-// version, and shared by the pages.
+// census counts the hosts below each place of the tree, and finds hosts by parts of their names. A
+// catalog has its hosts in order but does not know their number. So one pass over all hosts is made
+// for each version, and all pages share its result.
 type census struct {
 	library *serve.Library
 	log     *slog.Logger
@@ -25,20 +25,20 @@ type census struct {
 	counting bool
 }
 
-// count sums up the hosts at and below one place.
+// count counts the hosts at and below one place.
 type count struct {
 	Hosts, Records, Bytes int64
 }
 
-// deepest is how many labels the places have that are counted: jp, ac.jp, waseda.ac.jp.
+// deepest is the largest number of labels of a counted place: jp, ac.jp, waseda.ac.jp.
 const deepest = 3
 
-// quick is how many hosts are counted while a page waits. Of more the pages show the counts of an
-// earlier version, until those of the newest are there.
+// quick is the number of hosts up to which a page waits for the counts. With more hosts the pages
+// show the counts of an earlier version until the new ones are ready.
 const quick = 2000
 
-// counts gives the newest counts there are, by place ("" is the root), and whether they are
-// complete. Those of a large catalog are made in the background.
+// counts returns the newest counts by place ("" is the root), and whether they are complete. The
+// counts of a large catalog are made in the background.
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	version, err := c.library.Tree.Version(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	}()
 	select {
 	case <-done:
-	case <-few: // there are many
+	case <-few: // there are many hosts
 	case <-ctx.Done():
 	}
 	return c.last()
@@ -80,8 +80,8 @@ func (c *census) last() (map[string]count, bool) {
 	return c.result, c.result != nil && !c.counting
 }
 
-// find calls f with each host that has the part in its name, in the order of the tree, until f
-// returns false. It knows the hosts of the newest counts.
+// find calls f with each host whose name has the part, in the order of the tree, until f returns
+// false. It searches the hosts of the newest counts.
 func (c *census) find(ctx context.Context, part string, f func(host string) bool) {
 	c.counts(ctx)
 	c.mu.Lock()
@@ -100,12 +100,12 @@ func (c *census) find(ctx context.Context, part string, f func(host string) bool
 	}
 }
 
-// run counts, and lists the hosts. It tells many once there are more than quick hosts.
+// run counts and lists the hosts. It sends to many once there are more than quick hosts.
 func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]count, string, error) {
 	var names strings.Builder
 	names.WriteByte('\n')
 	result, all := make(map[string]count), &account.Account{Name: "census", Domains: []string{"*"}}
-	var latest [deepest + 1]string // place that was counted last, by depth
+	var latest [deepest + 1]string // by depth: the last place that was counted
 	for cursor, seen := "", 0; ; {
 		hosts, next, err := c.library.Tree.Hosts(ctx, all, "", cursor, 1000)
 		if err != nil {
@@ -117,7 +117,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 			for depth := range min(len(labels), deepest) + 1 {
 				place := strings.Join(labels[:depth], "/")
 				if left := latest[depth]; left != "" && left != place && result[left].Hosts == 1 {
-					delete(result, left) // most have one host, and the pages see that
+					delete(result, left) // most places have one host, which their page shows anyway
 				}
 				latest[depth] = place
 				n := result[place]
@@ -140,7 +140,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 	}
 }
 
-// placesOf gives the places of the tree that are an account's domains.
+// placesOf returns the places of an account's domains in the tree.
 func placesOf(a *account.Account) (places []string) {
 	for _, d := range a.Domains {
 		if d == "*" {
@@ -151,5 +151,5 @@ func placesOf(a *account.Account) (places []string) {
 	return places
 }
 
-// browsePath is where the page of a host or domain lies.
+// browsePath returns the path of the page of a host or domain.
 func browsePath(name string) string { return "/browse/" + naming.HostPath(name) + "/" }

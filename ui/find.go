@@ -16,23 +16,23 @@ import (
 	"sheaf/serve/replay"
 )
 
-// lostPage says that nothing is called so, and lists what is called alike.
+// lostPage says that nothing has the name, and lists similar names.
 type lostPage struct {
 	webpage.Page
 	Query string
-	Hosts []link // that have the query in their names
-	Most  bool   // there may be more of them
-	Watch string // path of the form that begins a watch; empty: nothing can be watched
+	Hosts []link // hosts whose names contain the query
+	Most  bool   // there may be more
+	Watch string // path of the form for a watch; empty: watches are not possible
 	Near  []link
 }
 
 var lostTemplate = page("lost")
 
-// mostFound is how many hosts with a part in their names are listed.
+// mostFound is the most hosts that a search for a part of a name lists.
 const mostFound = 100
 
-// find leads to what somebody has typed: a page's versions, or the page of a host or domain. Of a
-// part of names it lists the hosts.
+// find leads from a typed text to a page's versions, or to the page of a host or domain. For a part
+// of a name it lists the hosts.
 func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	query := strings.TrimSpace(r.URL.Query().Get("q"))
 	if query == "" {
@@ -85,7 +85,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	return webpage.Show(w, r, http.StatusNotFound, lostTemplate, p)
 }
 
-// findPart adds the hosts that the account sees and that have the part in their names.
+// findPart adds the hosts that the account sees and whose names have the part.
 func (f *face) findPart(r *http.Request, a *account.Account, part string, p *lostPage) (err error) {
 	f.census.find(r.Context(), part, func(host string) bool {
 		if !a.Covers(host) {
@@ -104,8 +104,8 @@ func (f *face) findPart(r *http.Request, a *account.Account, part string, p *los
 	return err
 }
 
-// asHost gives the host or domain that a text names, without its scheme; isPage says that it names
-// a page instead: more than a host.
+// asHost returns the host or domain that a text names, without a scheme. isPage says that the text
+// names a page instead.
 func asHost(text string) (name string, isPage bool) {
 	rest := text
 	if _, after, ok := strings.Cut(text, "://"); ok {
@@ -122,7 +122,7 @@ func asHost(text string) (name string, isPage bool) {
 	return u.Host, false
 }
 
-// escapeSpaces keeps a URL in one piece in a header.
+// escapeSpaces escapes the spaces of a URL, so that a header can have it.
 func escapeSpaces(u string) string {
 	var b strings.Builder
 	for i := range len(u) {

@@ -18,8 +18,8 @@ import (
 	"sheaf/serve/watch"
 )
 
-// Front is what the front page tells: the answer of GET / for programs. What the reader may not
-// know is left out.
+// Front is the front page for programs: the JSON answer of GET /. It leaves out what the reader may
+// not know.
 type Front struct {
 	Name     string            `json:"name"`
 	About    string            `json:"about,omitempty"`
@@ -27,9 +27,9 @@ type Front struct {
 	Program  string            `json:"program"` // version
 	Next     time.Time         `json:"next_publication,omitzero"`
 	Hosts    int64             `json:"hosts,omitempty"`
-	Yours    int64             `json:"hosts_of_account,omitempty"` // those of the account's domains, if not all
-	Records  int64             `json:"records,omitempty"`          // published, all editions
-	Stored   int64             `json:"bytes,omitempty"`            // of segments
+	Yours    int64             `json:"hosts_of_account,omitempty"` // number of hosts in the account's domains, if these are not all
+	Records  int64             `json:"records,omitempty"`          // published records of all editions
+	Stored   int64             `json:"bytes,omitempty"`            // bytes of all segments
 	Editions []catalog.Edition `json:"editions,omitempty"`
 	Links    map[string]string `json:"links"`
 }
@@ -48,26 +48,26 @@ type frontPage struct {
 	Chart   chart.Chart
 	Changes []change
 	Days    []editionDay // the newest
-	Open    bool         // the next edition appears as soon as there is something new
+	Open    bool         // an edition appears as soon as there is anything new
 }
 
-// change is one host of which the newest edition brought something.
+// change is one host of which the newest edition has new records.
 type change struct {
 	Host, Place string
-	Page        newPage // one of those that it brought; zero: it brought none
+	Page        newPage // one of its new pages; zero: there is none
 	Edition     string
 	Records     int64
 	At          time.Time
 }
 
-// newPage is a page that an edition brought.
+// newPage is a page in an edition.
 type newPage struct{ Title, Path string }
 
-// editionDay are the editions of one day.
+// editionDay has the editions of one day.
 type editionDay struct {
-	Day                   string            // as in their names
-	Editions              []catalog.Edition // the newest, the last one first
-	Count, Records, Bytes int64             // of all of them
+	Day                   string            // the date, as in the editions' names
+	Editions              []catalog.Edition // the newest of them, the last one first
+	Count, Records, Bytes int64             // of all editions of the day
 }
 
 // Older returns how many editions of the day are not listed.
@@ -100,7 +100,7 @@ func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Acc
 	return json.NewEncoder(w).Encode(p.Front)
 }
 
-// figures adds what the account may see of the archive.
+// figures adds the archive's figures that the account may see.
 func (f *face) figures(r *http.Request, p *frontPage) error {
 	editions, err := f.Library.Tree.Editions(r.Context())
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 	return f.newestChanges(r, p)
 }
 
-// byDay sums up editions, which are in the order of publication, by day.
+// byDay sums up editions by day. They must be in the order of publication.
 func byDay(editions []catalog.Edition) (days []editionDay) {
 	for _, e := range editions {
 		if name := catalog.DayOf(e.Name); len(days) == 0 || days[len(days)-1].Day != name {
@@ -145,7 +145,7 @@ func byDay(editions []catalog.Edition) (days []editionDay) {
 	return days
 }
 
-// newestChanges lists what was published last of the account's hosts.
+// newestChanges adds the latest published changes of the account's hosts.
 func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 	const looked = 200
 	segments, err := f.Library.Records.Latest(r.Context(), p.Account, newest, looked)
@@ -165,7 +165,7 @@ func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 	return nil
 }
 
-// newPage returns one page that a segment brought.
+// newPage returns one new page of a segment.
 func (f *face) newPage(ctx context.Context, a *account.Account, of catalog.SegmentEntry) (newPage, error) {
 	url, at, err := f.Library.Records.Foremost(ctx, a, of)
 	if err != nil || url == "" {

@@ -88,7 +88,7 @@ func (f *face) forEverybody(mount route.Mount) {
 	security.Raw(mount, f.securityTxt)
 }
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route {
 	return []route.Route{front.Route, find.Route, browse.Route, watching.Route, changeWatches.Route, showAccount.Route, changeAccount.Route, webmasters.Route, robots.Route, security.Route}
 }

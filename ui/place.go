@@ -21,27 +21,27 @@ import (
 	"sheaf/serve/replay"
 )
 
-// shown is how many of a host's files its page lists.
+// shown is the number of a host's files on its page.
 const shown = 60
 
-// listed is how many entries of a level one page lists.
+// listed is the number of entries of a level on one page.
 const listed = 500
 
 // placePage is the page of one place of the tree: of a domain, of a host, or of both.
 type placePage struct {
 	webpage.Page
 	Place    string // such as jp/ac/waseda; "" is the root
-	Name     string // such as waseda.ac.jp; empty at the root and where names are divided by first letters
+	Name     string // such as waseda.ac.jp; empty at the root and where names are grouped by first letters
 	Trail    []link // the places above
 	Count    count
 	Entries  []entry
 	More     string // path of the next entries; empty at the end
 	Host     *hostPart
-	Watch    string // path of the form that watches the host; empty: there is none
-	Volumes  string // directory in the tree: what the newest day brought of the domain; empty: nothing
-	Current  string // directory in the tree: the latest version of every page of the domain; empty: not offered
-	AsOf     string // the edition when it was
-	Day      string // the newest
+	Watch    string // path of the form for watching the host; empty: there is none
+	Volumes  string // directory in the tree with the newest day's records of the domain; empty: there are none
+	Current  string // directory in the tree with the latest version of every page of the domain; empty: not offered
+	AsOf     string // the edition as of which it was made
+	Day      string // the newest day
 	Commands commands
 }
 
@@ -53,18 +53,18 @@ type entry struct {
 	Count      count // zero: not counted
 }
 
-// hostPart is what the page tells of the host itself.
+// hostPart is what the page shows of the host itself.
 type hostPart struct {
 	catalog.HostInfo
-	Pages     int64 // different URLs; 0: not counted
+	Pages     int64 // number of different URLs; 0: not counted
 	Charts    []chart.Chart
 	Calendar  []year
-	Files     []library.Node // the newest
-	Older     int            // how many more there are
-	Dir       string         // of the files
+	Files     []library.Node // the newest files
+	Older     int            // number of older files
+	Dir       string         // directory of the files
 	Commands  commands
-	Missed    []missing // what the newest batch did not bring, and why
-	MissedOf  string    // edition
+	Missed    []missing // pages that the newest batch lacks, by reason
+	MissedOf  string    // edition of that batch
 	TakenDown []catalog.Tombstone
 }
 
@@ -110,10 +110,10 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 	return webpage.Show(w, r, http.StatusOK, placeTemplate, p)
 }
 
-// notDomains are the directories at the root of the tree that are no domains.
+// notDomains are the directories at the root of the tree that are not domains.
 var notDomains = []string{"current", "days", "editions", "feed"}
 
-// volumes adds the directory of all that the newest day brought of a domain.
+// volumes adds the directory with the newest day's records of a domain.
 func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error {
 	days, err := f.Library.Tree.Days(r.Context())
 	if err != nil || len(days) == 0 {
@@ -132,11 +132,11 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 	return err
 }
 
-// mostCounted is how many captures of a host are looked at to count its pages. That takes 0.1 s, or
+// mostCounted is the most captures of a host that are read to count its pages. That takes 0.1 s, or
 // 0.7 s if their indexes are not cached.
 const mostCounted = 50_000
 
-// host adds what the page tells of a host.
+// host adds the part about the host itself.
 func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []library.Node) error {
 	info, _, err := f.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
 	if err != nil {
@@ -172,7 +172,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	for _, e := range byEdition(report.Segments) {
 		name := e.name
 		editions, pages, sizes = append(editions, name), append(pages, float64(e.records)), append(sizes, float64(e.bytes))
-		if len(name) >= 8 { // 20261121-2 is of the same day
+		if len(name) >= 8 { // 20261121-2 is of the same day as 20261121
 			days[name[:8]] = day{Path: replay.Root + name[:8] + "/http://" + p.Name + "/", Captures: days[name[:8]].Captures + e.records}
 		}
 	}
@@ -192,7 +192,8 @@ type missing struct {
 	Pages  int64
 }
 
-// missed puts a batch's coverage of a host into words, the most frequent reason first.
+// missed lists the reasons why a host's pages are missing, from a batch's coverage, in the reader's
+// language. The most frequent reason comes first.
 func missed(p webpage.Page, c *api.Coverage) (all []missing) {
 	add := func(n int64, reason string) {
 		if n > 0 {
@@ -218,13 +219,13 @@ func missed(p webpage.Page, c *api.Coverage) (all []missing) {
 	return all
 }
 
-// brought is what one edition brought of a host.
+// brought sums up what one edition has of a host.
 type brought struct {
 	name           string
 	records, bytes int64
 }
 
-// byEdition sums up a host's segments, which are in the order of publication.
+// byEdition sums up a host's segments by edition. They must be in the order of publication.
 func byEdition(segments []catalog.SegmentEntry) (editions []brought) {
 	for _, s := range segments {
 		if n := len(editions); n == 0 || editions[n-1].name != s.Edition {
@@ -243,7 +244,7 @@ type year struct {
 	Months []month
 }
 
-// month is laid out in weeks from Monday to Sunday; days of other months are zero.
+// month consists of weeks from Monday to Sunday; days of other months are zero.
 type month struct {
 	Number int
 	Weeks  [][]day
@@ -251,14 +252,14 @@ type month struct {
 
 type day struct {
 	Number   int    // 0: of another month
-	Path     string // of the home page as it was then; empty: there is no edition of that day
-	Captures int64  // that the day's editions brought
+	Path     string // path of the home page on this day; empty: there is no edition of the day
+	Captures int64  // captures in the day's editions
 }
 
-// Weekdays are the heads of a month's columns.
+// Weekdays returns the heads of a month's columns.
 func (p placePage) Weekdays() []string { return strings.Fields(p.T("Mo Tu We Th Fr Sa Su")) }
 
-// calendar lays out the months from the first to the last of the days, which are keyed as 20061231.
+// calendar makes the months from the first to the last of the days. Keys are like 20061231.
 func calendar(days map[string]day) (years []year) {
 	var first, last time.Time
 	for name := range days {
@@ -303,17 +304,16 @@ func calendar(days map[string]day) (years []year) {
 	return years
 }
 
-// nameOf gives the name of the domain or host at a place; empty where it has none.
+// nameOf returns the name of the domain or host at a place, or "" if it has none.
 func nameOf(place string) string {
 	if place == "" || strings.Contains(place, "+") {
 		return ""
 	}
-	name, _ := naming.HostFromPath(place) // fails for what is no host's place
+	name, _ := naming.HostFromPath(place) // fails if the place is not a host's
 	return name
 }
 
-// entryName gives the name of an entry as people write it: of www below jp/ac/waseda,
-// www.waseda.ac.jp.
+// entryName returns the usual name of an entry: for www below jp/ac/waseda it is www.waseda.ac.jp.
 func entryName(entry, above string) string {
 	if above == "" || strings.Contains(entry, "+") {
 		return entry
@@ -325,7 +325,7 @@ func entryName(entry, above string) string {
 	return entry + "." + above
 }
 
-// trail lists the places above a place, the root first.
+// trail returns the places above a place, the root first.
 func trail(place string) (links []link) {
 	if place == "" {
 		return nil

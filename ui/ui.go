@@ -1,15 +1,15 @@
-// Package ui is the service's face, for people with a browser:
+// Package ui has the service's pages for people with a browser:
 //
-//	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
-//	/account             what the account may fetch and has fetched; its tokens and password
-//	/watches             the account's watches; with url or host a form that watches it
-//	/find?q=             leads to the page, host or domain that was asked for, or lists the hosts with
-//	                     that in their names
-//	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and what is below it
-//	/webmasters          who visits, and how to be left out
-//	/robots.txt, /.well-known/security.txt
+//	/                    what the archive is, how large, what is new, how to fetch it; JSON
 //
-// It may ask every other room, and none of them knows it. All pages work without a script.
+// for programs    /account             what the account may fetch and has fetched; its tokens and
+// password        /watches             the account's watches; with url or host, a form for watching
+// it    /find?q=             leads to the page, host or domain with this name, or lists the hosts
+// with                       this text in their names   /browse/jp/ac/…/     one page for each
+// place of the tree: a host's editions, and the places below it    /webmasters          who visits,
+// and how to be left out         /robots.txt, /.well-known/security.txt
+//
+// It may use every other room, and no room uses it. All pages work without a script.
 package ui
 
 import (
@@ -34,12 +34,12 @@ import (
 	"sheaf/serve/watch"
 )
 
-// Options say what the pages show. Site, Library and Guard are needed.
+// Options say what the pages show. Site, Library and Guard are required.
 type Options struct {
 	Site    *webpage.Site
 	Library *serve.Library
-	Guard   *guard.Guard // finds out whose request it is
-	About   string       // whose archive it is and what for, in a sentence or two; may be empty
+	Guard   *guard.Guard // finds the account of a request
+	About   string       // owner and purpose of the archive, in a sentence or two; may be empty
 
 	AboutJapanese string // on Japanese pages; empty: About
 
@@ -49,16 +49,16 @@ type Options struct {
 
 	Watches *watch.Watches   // nil: consumers cannot watch
 	Publish *window.Schedule // when editions are published; nil: at any time
-	Public  string           // the service's own URL; empty: what the reader's browser has
+	Public  string           // the service's own URL; empty: as in the reader's browser
 	FTP     string           // host:port at which the FTP server listens; empty: there is none
 	Log     *slog.Logger     // default: none
 }
 
-// face holds what the pages share.
+// face has the data that the pages share.
 type face struct {
 	Options
 	census *census
-	titles *lru.Cache[string, string] // of pages that editions brought, by segment, URL and time
+	titles *lru.Cache[string, string] // titles of pages in editions, by segment, URL and time
 }
 
 // Register mounts the pages.
@@ -101,19 +101,19 @@ var pages embed.FS
 // page reads one page's template.
 func page(name string) *template.Template { return webpage.ParseFiles(pages, "pages/"+name+".html") }
 
-// commands are ready to be copied; the zero value has none.
+// commands has the beginnings of commands for copying. The zero value has none.
 type commands struct {
 	Base string // the service's URL
 	FTP  string // host:port of the FTP server; empty: the reader cannot reach it
 }
 
-// commands returns what commands of a reader begin with.
+// commands returns the beginnings of commands for a reader.
 func (f *face) commands(r *http.Request) commands {
 	base, ftp := guard.Reached(f.Public, f.FTP, r)
 	return commands{base, ftp}
 }
 
-// nextPublication is when the next edition may appear; the zero time is at any moment.
+// nextPublication returns when the next edition may appear; the zero time means at any moment.
 func (f *face) nextPublication(now time.Time) time.Time {
 	if f.Publish.Open(now) {
 		return time.Time{}

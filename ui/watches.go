@@ -16,23 +16,23 @@ import (
 	"sheaf/serve/watch"
 )
 
-// watchesPage lists an account's watches, below a form for another one.
+// watchesPage lists an account's watches, below a form for a new one.
 type watchesPage struct {
 	webpage.Page
-	URL, Host string // what the form watches; both empty: there is no form
+	URL, Host string // target of the form; both empty: there is no form
 	Watches   []*watch.Watch
-	Mark      template.URL // to be kept as a bookmark: it leads from any page of the web to the form
+	Mark      template.URL // a bookmark that leads from any page of the web to the form
 }
 
-// bookmarklet returns a link that leads from the page on which it is used to the form that watches
-// or saves that page. Its code is the archive's own and has no text of a reader's.
+// bookmarklet returns a link for a bookmark. From the page on which it is used, it leads to the
+// form for watching or saving that page. Its code contains no text of a reader.
 func bookmarklet(base string) template.URL {
 	return template.URL("javascript:location.href=" + url.PathEscape(fmt.Sprintf("%q", base+api.PathWatching+"?url=")) + "+encodeURIComponent(location.href)")
 }
 
 var watchesTemplate = page("watches")
 
-// watching shows the account's watches. With url or host it also asks how that is to be watched.
+// watching shows the account's watches. With url or host it also shows the form for a new one.
 func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	list, err := f.Watches.List(r.Context(), a.Name)
 	if err != nil {
@@ -76,12 +76,12 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 	return nil
 }
 
-// SavedPath leads to the page that a watch has had saved.
+// SavedPath returns the path of the page that a watch has had saved.
 func (watchesPage) SavedPath(w *watch.Watch) string {
 	return replay.Path(w.Saved, "", w.URL)
 }
 
-// WatchPath leads to the versions of a watched page, or to the page of a watched host.
+// WatchPath returns the path of a watched page's versions, or of a watched host's page.
 func (watchesPage) WatchPath(w *watch.Watch) string {
 	if w.Kind == watch.Host {
 		return browsePath(w.Host)
@@ -89,7 +89,7 @@ func (watchesPage) WatchPath(w *watch.Watch) string {
 	return replay.VersionsPath(w.URL)
 }
 
-// NotCollected says why a watch finds nothing for now; "" if a robot visits its host.
+// NotCollected says why a watch finds nothing for now, or "" if a robot visits its host.
 func (p watchesPage) NotCollected(w *watch.Watch) string {
 	switch w.Collection {
 	case watch.Requested:

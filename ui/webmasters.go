@@ -22,8 +22,8 @@ func (f *face) webmasters(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, webmastersTemplate, webmastersPage{Page: f.Site.For(r), About: f.About})
 }
 
-// robotsTxt keeps search engines to the pages that are about the archive. What it holds is other
-// people's pages, and would be found twice.
+// robotsTxt restricts search engines to the pages about the archive. The archived pages are other
+// people's, and would be found twice.
 func robotsTxt(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
@@ -31,7 +31,7 @@ func robotsTxt(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// securityTxt says whom to tell of a hole (RFC 9116). There is none where no contact is set.
+// securityTxt says whom to tell of a security hole (RFC 9116). Without a contact it answers 404.
 func (f *face) securityTxt(w http.ResponseWriter, r *http.Request) error {
 	contact := string(f.Site.ContactLink())
 	if contact == "" {
