@@ -1,18 +1,17 @@
 // Package ingest takes batches from the moment they are whole to the moment readers see them. A
 // batch goes through four states, after the four buffers of the distributor of 1999 (paper 001):
 //
-//	accept         split          split           publish
+//		            accept         split          split           publish
+//		(receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
+//		                                     └──▶ quarantined
 //
-// (receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
-// └──▶ quarantined
-//
-//   - accept: the signed manifest arrives last. The batch file gets its final name, and one
-//     SQL statement makes the batch received.
-//   - split reads the batch once, verifies it and stores each host's part.
-//   - publish appends one version to the catalog for all batches that wait, when the publish window
-//     is open.
-//   - The quarantine has the batches with anything wrong, each with its reason, until an operator
-//     decides. The store's collection deletes what a quarantined batch has stored.
+//	  - accept: the signed manifest arrives last. The batch file gets its final name, and one
+//	    SQL statement makes the batch received.
+//	  - split reads the batch once, verifies it and stores each host's part.
+//	  - publish appends one version to the catalog for all batches that wait, when the publish window
+//	    is open.
+//	  - The quarantine has the batches with anything wrong, each with its reason, until an operator
+//	    decides. The store's collection deletes what a quarantined batch has stored.
 //
 // Accept, split and publish are packages. They share the ledger (the state of every batch, in the
 // database), the buffers (the files) and the quarantine, all in package inbox. Every step can be

@@ -4,13 +4,13 @@
 // This package speaks HTTP with robots, as PROTOCOL.md says, and with operators. It wires the parts
 // that do the work:
 //
-//	roster     the robots and their credentials; releases of the robots' program    hosts
-//
-// the hosts, their addresses, and what is wanted of them       assign     which robot has which
-// host, now and at any earlier time      levelling  costs of hosts, from the logs that robots
-// submit; plans from these costs; moves of              hosts while robots work      balance    the
-// arithmetic of levelling, without a database      copies     comparing the copies that several
-// robots made of one host
+//	roster     the robots and their credentials; releases of the robots' program
+//	hosts      the hosts, their addresses, and what is wanted of them
+//	assign     which robot has which host, now and at any earlier time
+//	levelling  costs of hosts, from the logs that robots submit; plans from these costs; moves of
+//	           hosts while robots work
+//	balance    the arithmetic of levelling, without a database
+//	copies     comparing the copies that several robots made of one host
 package manager
 
 import (

@@ -1,13 +1,13 @@
 // Package ui has the service's pages for people with a browser:
 //
-//	/                    what the archive is, how large, what is new, how to fetch it; JSON
-//
-// for programs    /account             what the account may fetch and has fetched; its tokens and
-// password        /watches             the account's watches; with url or host, a form for watching
-// it    /find?q=             leads to the page, host or domain with this name, or lists the hosts
-// with                       this text in their names   /browse/jp/ac/…/     one page for each
-// place of the tree: a host's editions, and the places below it    /webmasters          who visits,
-// and how to be left out         /robots.txt, /.well-known/security.txt
+//	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
+//	/account             what the account may fetch and has fetched; its tokens and password
+//	/watches             the account's watches; with url or host, a form for watching it
+//	/find?q=             leads to the page, host or domain with this name, or lists the hosts with
+//	                     this text in their names
+//	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and the places below it
+//	/webmasters          who visits, and how to be left out
+//	/robots.txt, /.well-known/security.txt
 //
 // It may use every other room, and no room uses it. All pages work without a script.
 package ui

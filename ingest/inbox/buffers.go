@@ -17,12 +17,12 @@ import (
 // Dir is the directory of the buffers. All of it lies on one file system, so that every move is a
 // rename:
 //
-//	batches/<id>/batch.tar.gz     from acceptance until collection  batches/<id>/manifest
-//
-// as the robot signed it    quarantine/<id>/…             the same two and reason.json
-// converting/…                  foreign files that are being converted to batches
-// processes/<name>              each locked by the process that runs under this name
-// accepting, deciding           locked by the process that accepts or decides
+//	batches/<id>/batch.tar.gz     from acceptance until collection
+//	batches/<id>/manifest         as the robot signed it
+//	quarantine/<id>/…             the same two and reason.json
+//	converting/…                  foreign files that are being converted to batches
+//	processes/<name>              each locked by the process that runs under this name
+//	accepting, deciding           locked by the process that accepts or decides
 //
 // Batches whose files lie in the store have no files here; see Env.
 //

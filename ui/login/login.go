@@ -1,11 +1,11 @@
 // Package login has the pages on which people log in with a browser, as an account or as an
 // operator, and log out. The pages need no script.
 //
-//	GET, POST /login    asks for name and password, and then leads to ?next=        POST
-//
-// /logout   ends the session    GET       /login/oidc            leads to the OpenID provider, and
-// back to /login/oidc/callback         GET, POST /login/reset           mails a link for a
-// forgotten password  GET, POST /login/reset/<secret>  sets another password
+//	GET, POST /login    asks for name and password, and then leads to ?next=
+//	POST      /logout   ends the session
+//	GET       /login/oidc            leads to the OpenID provider, and back to /login/oidc/callback
+//	GET, POST /login/reset           mails a link for a forgotten password
+//	GET, POST /login/reset/<secret>  sets another password
 package login
 
 import (

@@ -1,10 +1,9 @@
 // Package removal is the desk at which owners of sites ask that pages of theirs are removed, or
 // that robots no longer visit them:
 //
-//	/removal                   the form     /removal/<id>/<secret>     one request, for its
-//
-// asker: how to prove it, and its outcome         /v1/admin/removals         the requests, for
-// operators
+//	/removal                   the form
+//	/removal/<id>/<secret>     one request, for its asker: how to prove it, and its outcome
+//	/v1/admin/removals         the requests, for operators
 //
 // A request is open until its asker proves that the site is theirs. Then it is proved. Operators
 // grant or refuse it. A grant becomes a take-down (see archive/upkeep) and a refusal for the robots
