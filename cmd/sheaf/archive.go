@@ -210,7 +210,7 @@ func verifyFile(ctx context.Context, out io.Writer, name string, batch bool) err
 
 func archiveCDX() *cobra.Command {
 	return &cobra.Command{
-		Use: "cdx FILE...", Short: "Write CDXJ lines for what sheaf archive warc writes of each file, sorted within the file", Args: cobra.MinimumNArgs(1),
+		Use: "cdx FILE...", Short: "Write CDXJ lines for the WARC that sheaf archive warc writes of each file, sorted within each file", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {

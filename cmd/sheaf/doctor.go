@@ -31,11 +31,11 @@ func doctorCommand() *cobra.Command {
 	var out, log string
 	cmd := admin.OperatorFlags(&cobra.Command{
 		Use:   "doctor",
-		Short: "Gather what somebody needs who is to help: health, versions, settings, queues, leases, disks, last errors",
-		Long: `Gather in one text what somebody needs who is to help: versions, settings without secrets, health,
+		Short: "Collect diagnostics for somebody who helps: health, versions, settings, queues, leases, disks, last errors",
+		Long: `Collect diagnostics in one text: versions, settings without secrets, health,
 buffers, robots, running transfers, metrics (leases and disks are among them) and the warnings and
-errors of the log. What cannot be had is said, with the reason. Names of hosts, robots and addresses
-are in it: look at it before you give it away.`,
+errors of the log. In place of a part that cannot be collected it gives the reason. The text contains
+names of hosts and robots, and addresses: read it before you give it away.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := gather(cmd, args, log)
@@ -144,7 +144,7 @@ func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
 	return lines.Err()
 }
 
-// logLines is the most warnings and errors that are given.
+// logLines is how many warnings and errors of the log are shown at most.
 const logLines = 300
 
 var grave = regexp.MustCompile(`level=(WARN|ERROR)|"level":"(WARN|ERROR)"|panic|fatal`)

@@ -27,7 +27,7 @@ func mirrorCommand() *cobra.Command {
 		Use:   "mirror URL DIR",
 		Short: "Keep a copy of a service's archives, and follow what is published and taken down",
 		Long: `Keep a copy of a service's archives in DIR, laid out as the service's own tree, and follow what is published and taken
-down until it is interrupted or, with --once, until all is in hand. Run again, it goes on where it was.
+down until it is interrupted or, with --once, until everything is copied. Run again, it goes on where it was.
 
 URL is http://, https://, ftp:// or ftpes:// (FTP with AUTH TLS). The account is that of the URL, of SHEAF_USER and
 SHEAF_PASSWORD, or of ~/.netrc (NETRC). Outside the account's window, and where the service asks to come back later, it waits.
@@ -58,8 +58,8 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&opt.Once, "once", false, "end when all is in hand")
-	f.BoolVar(&opt.Check, "check", false, "first read again what is in hand, and fetch anew what is damaged")
+	f.BoolVar(&opt.Once, "once", false, "end when everything is copied")
+	f.BoolVar(&opt.Check, "check", false, "first read the copied files again, and fetch damaged ones anew")
 	f.StringSliceVar(&opt.Forms, "forms", []string{"tar.gz"}, "what to keep: of each edition tar.gz, warc.gz, links.gz; and of each host current.tar.gz, current.warc.gz, all.tar.gz, all.warc.gz, all.links.gz")
 	f.StringSliceVar(&opt.Tables, "tables", nil, "also keep the tables of the newest editions of this top-level domain, such as jp: records, hosts and links of all of its hosts")
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")

@@ -83,7 +83,7 @@ The store is checked before, and nothing is deleted if anything is missing there
 		},
 	}
 	settings.Register(cmd)
-	cmd.Flags().BoolVar(&prune, "prune", false, "delete from the copy what the store does not have any more")
+	cmd.Flags().BoolVar(&prune, "prune", false, "delete objects from the copy that the store no longer has")
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }

@@ -31,7 +31,7 @@ func accessAddCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "add --reason TEXT",
-		Short: "Hide something from everybody but those to whom the rule is open",
+		Short: "Hide something from everybody except the readers to whom the rule is open",
 		Args:  cobra.NoArgs,
 		Example: `  sheaf access add --domain example.jp --days 365 --reason "contract 12"
   sheaf access add --url-prefix http://www.example.jp/private/ --until 2027-04-01 --address 192.0.2.0/24 --reason "the owner's wish"

@@ -18,7 +18,7 @@ import (
 
 func AccountCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onOne("reset NAME", "Mail the owner a link by which the password is set anew", httpd.SendReset, nil), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onOne("reset NAME", "Mail the owner a link for setting a new password", httpd.SendReset, nil), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
 		accountTable(w, list.Accounts...)
 	}), onOne("rm NAME", "Remove an account", httpd.DeleteAccount, nil))
 	return cmd
@@ -39,7 +39,7 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
 	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: no limit")
 	passwordFlag(cmd, &f.password, password)
-	cmd.Flags().StringVar(&f.email, "email", "", "mail address to which a link goes by which the password is set anew")
+	cmd.Flags().StringVar(&f.email, "email", "", "mail address for links that set a new password")
 	cmd.Flags().StringVar(&f.terms, "terms", "", `name of the terms of use that its owner has accepted, such as research-2026; "" for none`)
 	cmd.Flags().StringVar(&f.purpose, "purpose", "", "with --terms: for which purpose the archives may be used")
 	cmd.Flags().StringVar(&f.accepted, "accepted", "", "with --terms: when they were accepted, such as 2026-11-01 (default today)")

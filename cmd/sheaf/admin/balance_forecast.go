@@ -16,12 +16,12 @@ func balanceForecast() *cobra.Command {
 	var q manager.ForecastQuery
 	cmd := &cobra.Command{
 		Use:   "forecast --hosts N --pages M",
-		Short: "Say how many robots are needed to collect so many pages every night, and what binds",
-		Long: `Say how many robots are needed to collect M pages of N hosts every night, and what binds.
+		Short: "Say how many robots are needed to collect so many pages every night, and what limits them",
+		Long: `Say how many robots are needed to collect M pages of N hosts every night, and what limits them.
 
-The hosts are thought to be like those that robots of this service have measured, with more or fewer pages,
-and the robots like those that take part. While nothing was measured, the answer rests on assumptions, which
-it names.`,
+The hosts are assumed to be like the hosts that this service's robots have measured, with more or fewer pages,
+and the robots like those that take part. Before anything was measured, the answer rests on assumptions. It
+names them.`,
 		Args: cobra.NoArgs,
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, manager.ShowForecast, q, showForecast)

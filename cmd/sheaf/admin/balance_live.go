@@ -33,7 +33,7 @@ func balanceShow() *cobra.Command {
 			return ask(cmd, c, manager.ShowBalance, route.None{}, show)
 		}),
 	}
-	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on, with its sums, what passes on now, and what did lately")
+	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on: its sums, what passes on now, and what passed on lately")
 	return cmd
 }
 

@@ -31,7 +31,7 @@ func hostSetCommand() *cobra.Command {
 	var pages int
 	cmd := &cobra.Command{
 		Use:   "set HOST… [--interval TIME] [--shortest TIME] [--pages N] --reason TEXT",
-		Short: "Set how hosts are visited whose owners allow more or ask for less",
+		Short: "Set hosts' visit interval, as agreed with their owners",
 		Long: `Set the time between two visits to the addresses of hosts, because their owners allow a shorter one
 or ask for a longer one. If several hosts share an address, the longest of their intervals holds there:
 a shorter one takes effect when it is set for all of them. A Crawl-delay in the host's robots.txt, a
@@ -160,7 +160,7 @@ func hostPrefixCommand() *cobra.Command {
 			return hosts.RefusedPrefix{URL: url, By: by, Reason: reason}
 		})
 	allow := &cobra.Command{
-		Use: "allow URL", Short: "End that", Args: cobra.ExactArgs(1),
+		Use: "allow URL", Short: "Let robots collect these pages again", Args: cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, manager.AllowPrefix, manager.PrefixQuery{URL: args[0]})
 		}),

@@ -64,8 +64,8 @@ already keep what they have.`,
 	return cmd
 }
 
-// words returns the words of a text. The function that it also returns gives the error that ended
-// the text, or nil.
+// words returns the words of a text, and a function. After the last word the function returns the
+// error of reading the text, or nil.
 func words(r io.Reader) (iter.Seq[string], func() error) {
 	s := bufio.NewScanner(r)
 	s.Split(bufio.ScanWords)

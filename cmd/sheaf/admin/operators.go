@@ -55,7 +55,7 @@ func operatorSetCommand() *cobra.Command {
 	var suspended bool
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change an operator's role, or suspend an operator, whose sessions end then",
+		Short: "Change an operator's role, or suspend an operator and end the sessions",
 		Args:  cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var change operators.OperatorChange
@@ -79,8 +79,8 @@ func operatorPasswordCommand() *cobra.Command {
 	var password string
 	cmd := &cobra.Command{
 		Use:   "password [NAME]",
-		Short: "Change the own password or, as an admin, that of an operator",
-		Long: `Change the own password, with --operator, or, as an admin, that of the operator NAME. The sessions
+		Short: "Change your password or, as an admin, another operator's",
+		Long: `Change your password, with --operator, or, as an admin, the password of the operator NAME. The sessions
 that began with the old password end.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {

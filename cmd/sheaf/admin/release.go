@@ -117,7 +117,7 @@ roll-out stops if robots go back to their old program.`,
 	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+PasswordVariable)
 	version := cmd.Flags().String("version", "", "the release's version (default: what the programs say)")
 	life := cmd.Flags().Duration("life", 180*24*time.Hour, "how long robots accept the release; publish another one before that")
-	floor := cmd.Flags().Int64("floor", 0, "the lowest counter that robots may run; those below are upgraded at once, and get no list of hosts before")
+	floor := cmd.Flags().Int64("floor", 0, "the lowest counter that robots may run; robots with a lower one upgrade at once, and get no list of hosts before")
 	soak := cmd.Flags().Duration("soak", time.Hour, "the minimum time of each stage")
 	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if *key == "" {
@@ -214,7 +214,7 @@ func releaseRolloutCommand() *cobra.Command {
 		Short: "Offer a release to more robots, stop its roll-out, or continue it",
 		Args:  cobra.ExactArgs(1),
 	}
-	percent := cmd.Flags().Int("percent", 0, "offer it to so many per cent of the robots, 1 to 100 (default: no change)")
+	percent := cmd.Flags().Int("percent", 0, "percentage of the robots that are offered it, 1 to 100 (default: no change)")
 	stop := cmd.Flags().String("stop", "", "stop the roll-out, for this reason; robots that run the release keep it")
 	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		counter, err := strconv.ParseInt(args[0], 10, 64)

@@ -158,7 +158,7 @@ func robotPageCommand() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().BoolVar(&revoke, "revoke", false, "make the link void that was given out, and print a new one")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "void the old link, and print a new one")
 	return cmd
 }
 
@@ -212,7 +212,7 @@ func robotRestoreCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "restore NAME --reason TEXT",
-		Short: "Lift the take-down of what a robot had published; what was deleted meanwhile does not come back",
+		Short: "Show a robot's published pages again after a take-down; pages that were deleted meanwhile do not come back",
 		Args:  cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			ask := upkeep.TakedownRequest{Robot: args[0], Reason: reason}

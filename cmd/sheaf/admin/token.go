@@ -14,7 +14,7 @@ import (
 )
 
 func accountTokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
+	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens; programs use them instead of the password"}
 	cmd.AddCommand(accountTokenAddCommand(), onOne("ls NAME", "List an account's tokens", httpd.ListTokens, func(w io.Writer, list account.TokenList) {
 		Table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
 			return []any{t.ID, t.Name, t.Uses, Moment(t.Created), Moment(t.Expires), Moment(t.Used)}
@@ -54,6 +54,6 @@ func accountTokenAddCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&wanted.Name, "name", "made by an operator", "what the token is called")
 	cmd.Flags().StringSliceVar(&uses, "use", []string{string(account.ForFiles)}, "what it is good for: all, files, queries, watches")
-	cmd.Flags().IntVar(&days, "days", 365, "after which it expires; 0: never")
+	cmd.Flags().IntVar(&days, "days", 365, "days until it expires; 0: never")
 	return cmd
 }

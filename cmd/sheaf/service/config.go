@@ -61,8 +61,8 @@ type Config struct {
 	Poll time.Duration `mapstructure:"poll" want:"above 0s"`    // between two looks for work
 	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long running transfers may go on after a stop
 
-	// Slower multiplies the time limits of health's checks and of the database's answers about
-	// users; 0: 1. Only tests set it, because their machine may be slow.
+	// Slower multiplies the time limits of health's checks, and of database queries that log users
+	// in. 0 means 1. Only tests set it, because their machine may be slow.
 	Slower int `mapstructure:"-"`
 }
 
