@@ -80,8 +80,8 @@ func put(ctx context.Context, s store.Store, key string, f *os.File) error {
 	return nil
 }
 
-// Views returns, by host, where the records of a batch that are no pages lie. Most batches have
-// none.
+// Views returns, by host, where the store has a batch's records that are no pages. Most batches
+// have no such records.
 func Views(ctx context.Context, s store.Store, id wire.BatchID) (_ map[string]catalog.View, err error) {
 	key := wire.OthersIndexKey(id)
 	in, err := s.Open(ctx, key, 0, -1)

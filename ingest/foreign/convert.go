@@ -262,8 +262,8 @@ func (c *conversion) preferences(r *archive.Record) {
 	r.Preferences = preference.Of(r.URL, r.HTTP, body)
 }
 
-// refused is reading for errors of storing a record. If a record cannot be stored, the file is at
-// fault.
+// refused does the same as reading, but for errors of storing a record. If a record cannot be
+// stored, the file is at fault.
 func (s *input) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)

@@ -31,7 +31,7 @@ type meter struct {
 	limit      string // the name of the limit in maxBytes
 	maxEntries int64
 	inflated   int64 // bytes of the inflated file
-	content    int64 // bytes counted by made
+	content    int64 // bytes of holes and decoded bodies
 	entries    int64
 }
 
@@ -63,7 +63,7 @@ func (m *meter) made(n int64) error {
 	return m.over()
 }
 
-// room returns how many more bytes made may count.
+// room returns how many bytes of such content may still come.
 func (m *meter) room() int64 { return m.maxBytes - m.content }
 
 // entry counts an entry or record.

@@ -189,7 +189,7 @@ type jsonFields struct {
 	seen map[string]int // by name: how often it came
 }
 
-// value adds the next value of in under a name.
+// value reads the next JSON value and adds it under a name.
 func (f *jsonFields) value(in *json.Decoder, name string) error {
 	token, err := in.Token()
 	if err != nil {

@@ -100,7 +100,7 @@ const leastCost = 64 << 10
 // budgetFor returns how many bytes of a file may be read again to find records in damaged parts.
 func budgetFor(size int64) int64 { return 16*size + 64<<20 }
 
-// openLenient is begin for lenient reading.
+// openLenient does the same as begin, but for lenient reading.
 func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -351,7 +351,7 @@ func (p *parts) pass(g *gap) error {
 	}
 }
 
-// find returns the next offset, from from on, at which a member may begin, or -1.
+// find returns the first offset, not before from, at which a member may begin, or -1.
 func (p *parts) find(from int64) (int64, error) {
 	if p.ahead == nil {
 		const size = 64 << 10

@@ -195,7 +195,7 @@ func (c *conversion) wacz(in *input) error {
 	return nil
 }
 
-// waczEntry converts one WARC of a WACZ. Offsets begin at 0 with each.
+// waczEntry converts one WARC of a WACZ. Its offsets count from the beginning of the WARC.
 func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	entry, err := f.Open()
 	if err != nil {

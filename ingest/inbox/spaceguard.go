@@ -165,8 +165,8 @@ func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
 	return mine
 }
 
-// taken returns the bytes of a disk that are used or reserved, without the reservation named
-// except.
+// taken returns the bytes of a disk that are used or reserved. except names a reservation that
+// does not count.
 func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 {
 	taken := float64(room.Bytes - room.Free)
 	if d.Store {

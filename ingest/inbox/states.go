@@ -86,8 +86,8 @@ func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, 
 	return freed, nil
 }
 
-// Split moves a batch whose hosts are staged to post-split. detail names the hosts that are left
-// out.
+// Split changes the state of a batch to post-split, after its hosts were staged. detail names the
+// hosts that are left out.
 func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = '', detail = ?
@@ -102,7 +102,7 @@ func (l *Ledger) Postpone(ctx context.Context, b *Batch, until time.Time, cause 
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), cause.Error(), b.ID, b.token)
 }
 
-// Quarantine moves a batch that is being split to quarantined.
+// Quarantine changes the state of a batch that is being split to quarantined.
 func (l *Ledger) Quarantine(ctx context.Context, b *Batch, reason wire.Reason, detail string, now time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'quarantined', entered_at = ?, reason = ?, detail = ?
@@ -153,7 +153,7 @@ func (l *Ledger) Erased(ctx context.Context, b *Batch) error {
 	return l.change(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND decision = 'discarded'`, b.ID)
 }
 
-// Published moves batches that are in the catalog to published, all or none.
+// Published changes the state of batches in the catalog to published, all or none.
 func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Version, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		for _, b := range batches {

@@ -12,8 +12,8 @@ func (us *uploads) expire(before time.Time) {
 }
 
 // makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter. So
-// abandoned uploads cannot fill the disk. It spares the upload named except, and reports whether it
-// deleted one.
+// abandoned uploads cannot fill the disk. It spares the upload that except names, and reports
+// whether it deleted one.
 func (us *uploads) makeRoom(except string) bool {
 	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }

@@ -143,7 +143,7 @@ func (us *uploads) of(robot, protocol string) []*upload {
 // manifests, and files without a manifest that may still grow, count too.
 const maxUploads = 1000
 
-// others returns how many uploads a robot has besides the one named name.
+// others returns how many uploads a robot has, without the upload that name names.
 func (us *uploads) others(robot, name string) (n int) {
 	for _, u := range us.all() {
 		if u.name != name && u.get().Robot == robot {

@@ -31,7 +31,7 @@ import (
 // ErrUnknownHost says that there is no such host.
 var ErrUnknownHost = errors.New("no such host is known; sheaf host ls lists them")
 
-// Invalid wraps an error in what the caller gave, as opposed to a failure of the service.
+// Invalid says that the caller gave a wrong value. Other errors are failures of the service.
 type Invalid struct{ Err error }
 
 func (e Invalid) Error() string { return e.Err.Error() }

@@ -97,7 +97,7 @@ func (p *picker) pick(c *Costs, j int, ms, price []float64) (least float64, err 
 	least = math.Inf(1)
 	some := c.keep < c.Robots
 	random := uint64(j)*0x9e3779b97f4a7c15 + 1
-	limit := math.Inf(1) // priced cost from which on a robot is no candidate
+	limit := math.Inf(1) // a robot with this priced cost, or more, is no candidate
 	price = price[:len(ms)]
 	for i, cost := range ms {
 		priced := cost * price[i]

@@ -105,9 +105,9 @@ type Pair struct{ Robot, Host int }
 
 // Probes returns pairs that are worth measuring, those with the largest possible gain first. A pair
 // is worth it if it was not measured and if, with a cost lower by the factor, the host would move
-// to that robot at the plan's prices. Probes returns at most most pairs that would each shorten the
-// night by the part least of its length. If there are fewer than usual, it returns up to usual
-// pairs, whatever they gain.
+// to that robot at the plan's prices. Probes returns only pairs that would each shorten the night
+// by the part least of its length, and no more than most. If these are fewer than usual, it returns
+// up to usual pairs, whatever they gain.
 func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, usual, most int) []Pair {
 	most = max(usual, most)
 	if most <= 0 {

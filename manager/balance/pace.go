@@ -280,7 +280,7 @@ func (s Seen) Busy() bool {
 	return s.Transfers > alone && steady > (1+left)/2
 }
 
-// shared is the number of transfers at once from which on they may fill the line together.
+// shared is the least number of transfers at once that may fill the line together.
 const shared = 2
 
 // learn returns the limit after a night in which seen was the highest value. binds says whether it

@@ -111,7 +111,7 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) 
 	return known, nil
 }
 
-// refusedAtAllPorts returns, for the hosts that have a port, the names without ports that are
+// refusedAtAllPorts cuts the ports off the names of hosts, and returns the resulting names that are
 // refused.
 func refusedAtAllPorts(ctx context.Context, q db.Queryer, hosts []string) (map[string]bool, error) {
 	var bare []string

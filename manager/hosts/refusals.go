@@ -74,7 +74,7 @@ func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 	return nil
 }
 
-// refuseKnown refuses hosts of the table.
+// refuseKnown refuses hosts that the database has.
 func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 	for _, host := range hosts {
 		if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {

@@ -165,7 +165,7 @@ func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64,
 	return pending, waiting, nil
 }
 
-// Hosts returns at most limit hosts by name, beginning with the first name after after.
+// Hosts returns up to limit hosts whose names follow after, in the order of their names.
 func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int) ([]Host, error) {
 	list := []Host{}
 	err := db.ReadOnly(ctx, r.db, func(tx *sql.Tx) error {

@@ -82,7 +82,7 @@ type Group struct {
 }
 
 // Groups counts the hosts that a filter selects, by registered domain. It returns at most limit
-// domains by name, beginning with the first name after after.
+// domains in the order of their names, which come behind the name after.
 func (r *Registry) Groups(ctx context.Context, f Filter, after string, limit int) ([]Group, error) {
 	condition, args := f.withRobot()
 	list, err := db.List(ctx, r.db, func(rows *sql.Rows, g *Group) error {

@@ -65,7 +65,7 @@ func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming boo
 }
 
 const (
-	weekdayNights = 14 // nights of a robot from which on its weekdays are told apart
+	weekdayNights = 14 // a robot's weekdays are told apart after so many nights
 	weekdayMost   = 2  // largest factor between a weekday and the mean
 )
 

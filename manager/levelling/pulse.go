@@ -48,7 +48,7 @@ func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Hear
 }
 
 const (
-	settled    = 6                // heartbeats while collecting from which on means count
+	settled    = 6                // means count after so many heartbeats while collecting
 	mostWidth  = 100_000          // transfers at once: the highest value of a robot's setting
 	mostFlow   = 100 << 30 / 8    // bytes a second: 100 Gbit/s
 	longSilent = 20 * time.Minute // between two heartbeats; the time between them then counts as unknown

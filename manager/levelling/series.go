@@ -24,7 +24,7 @@ type Point struct {
 	beats int64
 }
 
-// fullSeries is the value from which on a count of an hour or a day stops growing. No robot comes
+// fullSeries is the value at which a count of an hour or a day stops growing. No robot comes
 // near it, and the days of a month add up to less than an int64 holds.
 const fullSeries = 1 << 57
 

@@ -116,7 +116,8 @@ func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	return err
 }
 
-// Bad wraps an error in what the operator sent, as opposed to a failure of the service.
+// Bad says that the operator sent something wrong, such as a damaged program. Other errors are
+// failures of the service.
 type Bad struct{ error }
 
 // Unwrap returns the wrapped error.

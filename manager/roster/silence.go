@@ -15,8 +15,8 @@ import (
 // without a break.
 const maxPause = 5 * time.Minute
 
-// maxJump is the jump of this machine's clock, between two calls of Lapse, from which on it counts
-// as set. Clocks that are kept right are moved by less.
+// maxJump is how far this machine's clock may jump between two calls of Lapse before it counts as
+// set. Clocks that are kept right are moved by less.
 const maxJump = 10 * time.Second
 
 // listening says since when the manager has been listening without a break. A robot counts as

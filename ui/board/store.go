@@ -37,7 +37,7 @@ type disk struct {
 	Err   string // why its free space is not known
 }
 
-// fullAt is the fill level of a disk, in per cent, from which on the board shows a failure. The
+// fullAt is the fill level, in per cent, at which the board reports a disk as a failure. The
 // alert SheafDiskNearlyFull has the same limit. By default uploads stop at 85 %.
 const fullAt = 80
 
@@ -81,7 +81,7 @@ func (b *board) nextPublication(p webpage.Page) string {
 	return p.T("when an operator publishes")
 }
 
-// copyLate is the age of the second copy from which on the board shows a failure.
+// copyLate is the age at which the board reports the second copy as a failure.
 const copyLate = 24 * time.Hour
 
 // disks returns the disks with their fill levels.
