@@ -252,8 +252,9 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
 			}
 		}
+		// Another robot of the name must not get the pinned hosts.
 		_, err = tx.ExecContext(ctx, `UPDATE hosts SET pinned = '', pin_reason = '' WHERE pinned <> '' AND pinned = ?`, robot)
-		if err == nil { // otherwise another robot of the name would get these hosts
+		if err == nil {
 			_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
 		}
 		return err

@@ -190,8 +190,7 @@ func checkSameData(file string) error {
 	return nil
 }
 
-// leastKept is the minimum of collect.keep, so that a consumer that comes once a day misses no
-// edition.
+// leastKept is the minimum of collect.keep. So consumers that come once a day miss no edition.
 const leastKept = 48 * time.Hour
 
 // check returns the errors of all settings that cannot be used, or nil.

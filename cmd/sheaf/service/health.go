@@ -34,8 +34,7 @@ type Health struct {
 	Ready    map[string]string `json:"ready"`    // by role: ok or down
 	Database string            `json:"database"` // ok, or away
 	Checks   []HealthCheck     `json:"checks"`
-	// DamagedRecords counts the requests, since the start, for stored records that were found
-	// damaged.
+	// DamagedRecords counts the requests since the start that met damaged stored records.
 	DamagedRecords int64  `json:"damaged_records"`
 	Version        string `json:"version"`
 }
@@ -193,8 +192,7 @@ func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {
 	h.damaged = l.Records.Damaged
 }
 
-// watchUploads adds the check whether uploads are accepted. stopped returns the reason why they are
-// not, or "".
+// watchUploads adds the check of uploads. stopped returns why they are refused, or "".
 func (h *health) watchUploads(stopped func() (why string, err error)) {
 	h.add(checkUploads, func(context.Context) error {
 		why, err := stopped()

@@ -199,8 +199,7 @@ func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.
 	return news, nil
 }
 
-// inForce returns the values of the database's restrictions of a kind, by name, in the catalog's
-// form.
+// inForce returns the database's restrictions of a kind, by name, in the catalog's form.
 func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	return found, db.Each(ctx, k.db, func(rows *sql.Rows) error {

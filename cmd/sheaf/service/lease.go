@@ -24,8 +24,7 @@ const (
 	leaseQuorum   = "quorum"
 )
 
-// Lease is the settings of the leases by which processes agree which of them does work that only
-// one may do.
+// Lease is the settings of leases. A lease lets one process at a time do a kind of work.
 type Lease struct {
 	Kind   string        `mapstructure:"kind"`                   // leaseDatabase or leaseQuorum
 	TTL    time.Duration `mapstructure:"ttl" want:"at least 2s"` // a process that is silent for so long loses its lease

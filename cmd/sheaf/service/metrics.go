@@ -33,8 +33,7 @@ func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Runni
 	}
 }
 
-// serveMetrics serves metrics and profiles until ctx ends, if the settings name an address for
-// them.
+// serveMetrics serves metrics and profiles until ctx ends, if they have an address.
 func (s *Service) serveMetrics(ctx context.Context) error {
 	if s.listeners.metrics == nil {
 		return nil

@@ -145,8 +145,7 @@ func putKey(data, backup, name string) error {
 	return nil
 }
 
-// dropUnderWay deletes the rows of unpublished batches, and the entries that their splits have
-// staged.
+// dropUnderWay deletes the rows of unpublished batches, and their staged entries.
 func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
 		return err

@@ -42,9 +42,8 @@ func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 }
 
 // shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database.
-// If the database has no such key, fits reports whether the directory's key may go there; key is
-// nil if a new one would be made. shared reports whether the database has the key; without
-// database.seal it is true.
+// If the database has none, fits reports whether the directory's key may go there; nil stands for
+// a new key. shared reports whether the database has the key, or true without database.seal.
 func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
 	if cfg.Database.Seal == "" {
 		return true, nil
@@ -131,8 +130,7 @@ func (k *sealedKeys) read(ctx context.Context, name string) (key []byte, err err
 	return key, nil
 }
 
-// add puts a key into the database, unless another process was faster, and returns the database's
-// key.
+// add puts a key into the database, unless another process was faster. It returns the key there.
 func (k *sealedKeys) add(ctx context.Context, name string, key []byte) ([]byte, error) {
 	sealed := k.seal.Seal(nil, nil, key, []byte(name))
 	_, err := k.db.ExecContext(ctx, `INSERT INTO sealed_keys (name, sealed) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name, sealed)
