@@ -27,6 +27,13 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	if err != nil {
 		return err
 	}
+	refused, err := m.Roster.NoteSigning(r.Context(), robot, hb.Signing, m.authority(r), time.Now())
+	if err != nil {
+		return err
+	}
+	if refused > 0 {
+		m.opt.Log.WarnContext(r.Context(), "signing keys of a robot are not for this service's directory", "robot", robot, "host", m.authority(r), "dropped", refused)
+	}
 	if generation, ok := assign.TagGeneration(robot, hb.List); ok && orders.List == hb.List { // otherwise it gets a lease with its new list
 		lease, err := m.Assignments.Renew(r.Context(), robot, generation)
 		if err != nil {
@@ -68,6 +75,9 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 		if len(detail) > wire.MaxTrouble {
 			return fmt.Errorf("trouble %.20q has %d bytes; send at most %d", kind, len(detail), wire.MaxTrouble)
 		}
+	}
+	if len(hb.Signing) > wire.MaxSigning {
+		return fmt.Errorf("signing has %d keys; send at most %d", len(hb.Signing), wire.MaxSigning)
 	}
 	if len(hb.Taken) > wire.MaxVisits {
 		return fmt.Errorf("taken has %d hosts; at most %d are ordered at once", len(hb.Taken), wire.MaxVisits)

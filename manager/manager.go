@@ -39,6 +39,8 @@ type Options struct {
 	Dir       string             // submitted logs are kept in Dir/logs
 	Store     store.Store        // for robots' programs, under roster.ReleasePrefix; nil: no program can be released
 	Public    string             // the URL at which robots reach the service; empty: not known
+	Name      string             // of the archive, for the sites that robots visit
+	Contact   string             // of those who run the archive: URL or mail address; may be empty
 	FTP       string             // host:port of the FTP drop, which robots are told; empty: there is none
 	Gate      operators.Gate     // for operators; nil: their API is not mounted
 	Audit     *audit.Log         // records robots that join and leave; nil: nothing is recorded

@@ -123,6 +123,8 @@ func (m *Manager) registerRobots(everybody, robots route.Mount) {
 			robots(old, raw(step.handler))
 		}
 	}
+	directory.Raw(everybody, m.serveDirectory)
+	card.Raw(everybody, m.serveCard)
 	heartbeat.Raw(robots, raw(m.serveHeartbeat))
 	handOver.Raw(robots, raw(m.takeHandover))
 	takeOver.Raw(robots, raw(m.giveHandover))

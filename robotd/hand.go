@@ -59,7 +59,7 @@ func Hand(ctx context.Context, cfg config.Config, head string, pass []byte, turn
 		Fetcher: func(t *fetch.Terms) (*fetch.Fetcher, error) {
 			cfg := cfg
 			cfg.Contact, cfg.Page.MaxBytes, cfg.Page.Timeout, cfg.TLS.Verify = t.Contact, t.MaxBytes, t.Timeout, t.Verify
-			return newFetcher(&cfg, temp, nil)
+			return newFetcher(&cfg, temp, nil, nil) // the head signs
 		},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 	"sheaf/robotd/fetch"
 )
 
-// newFetcher returns the fetcher of pages. dial connects to web servers; nil: by TCP.
-func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*fetch.Fetcher, error) {
+// newFetcher returns the fetcher of pages. dial connects to web servers; nil: by TCP. sign signs
+// requests; nil: they are not signed.
+func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, network, addr string) (net.Conn, error), sign func(h http.Header, scheme, host string)) (*fetch.Fetcher, error) {
 	opt := lookUpOptions(cfg)
 	if cfg.Network.Proxy != "" {
 		var err error
@@ -32,7 +34,7 @@ func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, 
 	}
 	opt.UserAgent, opt.Timeout, opt.MaxBody = cfg.UserAgent(Version), cfg.Page.Timeout, cfg.Page.MaxBytes
 	opt.Connect = min(30*time.Second, cfg.Page.Stall/2) // a dead address is known before the watchdog ends the fetch
-	opt.AnyCertificate, opt.TempDir, opt.Dial = cfg.TLS.Verify == config.TLSRecord, temp, dial
+	opt.AnyCertificate, opt.TempDir, opt.Dial, opt.Sign = cfg.TLS.Verify == config.TLSRecord, temp, dial, sign
 	return fetch.New(opt), nil
 }
 

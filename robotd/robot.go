@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/botauth"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
@@ -40,6 +41,7 @@ type Robot struct {
 	closers []io.Closer // what is open, in the order of opening
 
 	client   *client.Client
+	signer   *botauth.Signer // nil: requests are not signed
 	list     *client.Assignment
 	state    *State
 	records  crawl.Records
@@ -124,7 +126,11 @@ func (r *Robot) open() error {
 	if err := r.openManners(); err != nil {
 		return err
 	}
-	fetcher, err := newFetcher(&r.cfg, temp, r.world.dial)
+	sign, err := r.openSigner()
+	if err != nil {
+		return err
+	}
+	fetcher, err := newFetcher(&r.cfg, temp, r.world.dial, sign)
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func (r *Robot) openRecords(temp string) (err error) {
 	r.closers = append(r.closers, rec.Ledger)
 	rec.Batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
 		Robot: r.id.Robot, Version: Version, Key: r.id.Key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
-		Ledger: rec.Ledger, Clock: r.client.Clock, Made: func() { r.uploader.Wake() }, // r.uploader is set before anything is sealed
+		Ledger: rec.Ledger, Clock: r.client.Clock, Signed: r.cfg.Identity.Sign != "", Made: func() { r.uploader.Wake() }, // r.uploader is set before anything is sealed
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
 	if err != nil {
@@ -282,7 +288,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	r.session = managed.New(managed.Options{
 		Client: r.client, List: r.list, Lease: r.manners.Lease, Moves: r.manners.Moves, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
 		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
-		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
+		Troubles: r.troubles, Signing: r.signing, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})
 	r.course = newCourse(courseOptions{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,

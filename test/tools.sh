@@ -31,7 +31,7 @@ elif [ ${#missing[@]} -gt 0 ]; then
   failed=1
 fi
 
-for module in . test/oidc test/acme test/manifests test/bench/colly deploy/packages; do
+for module in . test/oidc test/acme test/botauth test/manifests test/bench/colly deploy/packages; do
   fetch 300 "the Go modules of $module" go -C "$module" mod download
 done
 PATH="$PATH:$(go env GOPATH)/bin"

@@ -68,6 +68,9 @@ type Heartbeat struct {
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
 	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
 
+	// Signing has the keys by which the robot signs its requests: that of now, and the next one.
+	Signing []SigningKey `json:"signing,omitempty"`
+
 	Contact  string             `json:"contact,omitempty"`  // URL or mail address of the people at the robot's site
 	Troubles map[Trouble]string `json:"troubles,omitempty"` // troubles of RobotTroubles that the robot has, with details
 }
@@ -101,6 +104,9 @@ const (
 	MaxTrouble = 500 // also for ProbeResult.Failed
 	MaxVersion = 128
 )
+
+// MaxSigning is the limit for the keys of Heartbeat.Signing.
+const MaxSigning = 2
 
 // MaxProbes is the limit for the results of probes in one heartbeat.
 const MaxProbes = 1000

@@ -75,6 +75,8 @@ type Manifest struct {
 	Coverage []Coverage `json:"coverage,omitempty"`
 	Clock    *Clock     `json:"clock,omitempty"` // nil if not measured
 
+	Signed bool `json:"signed,omitempty"` // the robot signed its requests (see botauth)
+
 	// Express marks a small batch with a change for which somebody waits. It may be published at
 	// any time.
 	Express bool `json:"express,omitempty"`

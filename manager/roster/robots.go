@@ -194,7 +194,7 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
-			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, revoked = ?
+			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, signing = '', revoked = ?
 			WHERE name = ?`, db.Millis(r.assignments.Now()), robot)
 		if err != nil {
 			return err

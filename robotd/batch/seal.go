@@ -244,7 +244,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	}
 	m := &wire.Manifest{
 		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
-		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,
+		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest, Signed: s.opt.Signed,
 	}
 	if _, err := os.Stat(s.path(sealingDir, string(id), expressFile)); err == nil {
 		m.Express = true

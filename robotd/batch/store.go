@@ -28,6 +28,7 @@ type Options struct {
 	MaxOpen int // limit for segments with an open file; default 1,000
 
 	Ledger *Ledger            // coverage to include in batches; nil: none
+	Signed bool               // the robot signs its requests
 	Clock  func() *wire.Clock // error of the robot's clock, or nil if unknown; may be nil
 	Made   func()             // called when batches have come into the spool since Open; may be nil
 	Log    *slog.Logger

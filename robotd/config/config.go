@@ -26,6 +26,9 @@ type Config struct {
 	// Required.
 	Contact string `mapstructure:"contact"`
 
+	// Identity says how sites can recognise the robot.
+	Identity Identity `mapstructure:"identity"`
+
 	Visits `mapstructure:",squash"`
 	Cycles `mapstructure:",squash"`
 	Report `mapstructure:",squash"`
@@ -296,6 +299,11 @@ func Default() Config {
 	}
 	settings.Defaults(&c, deploy.Robotd)
 	return c
+}
+
+// Identity is by what sites can recognise the robot.
+type Identity struct {
+	Sign string `mapstructure:"sign"` // the service's public address, under which requests are signed (see botauth); "": they are not
 }
 
 // UserAgent returns the User-Agent of a program of the given version.

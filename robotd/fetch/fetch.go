@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -45,6 +46,10 @@ type Options struct {
 	Connect        time.Duration     // to connect to an address; default half a minute
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
 	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
+
+	// Sign adds the fields of a signature to the header of a request to a host; nil: none is
+	// signed.
+	Sign func(h http.Header, scheme, host string)
 
 	// Dial connects to an address that was checked before; nil: by the system.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -274,6 +279,7 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
 	h.Set("User-Agent", f.opt.UserAgent)
+	f.sign(h, u)
 	h.Set("Accept-Encoding", "gzip, br, zstd, deflate")
 	if h.Get("Accept") == "" {
 		h.Set("Accept", "*/*")
@@ -295,6 +301,25 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 		r.Body = io.NopCloser(bytes.NewReader(req.Post))
 	}
 	return r
+}
+
+// signed returns the header of a request with a signature, for a hand, which has no key.
+func (f *Fetcher) signed(req *Request) http.Header {
+	u, err := weburl.New(req.URL, nil)
+	if f.opt.Sign == nil || err != nil {
+		return req.Header
+	}
+	h := make(http.Header, len(req.Header)+3)
+	maps.Copy(h, req.Header)
+	f.sign(h, u)
+	return h
+}
+
+// sign signs a request, unless a head has signed it for this hand.
+func (f *Fetcher) sign(h http.Header, u *weburl.URL) {
+	if f.opt.Sign != nil && h.Get("Signature") == "" {
+		f.opt.Sign(h, u.Scheme(), u.Host())
+	}
 }
 
 // readBody decodes the body into resp and writes its stored header block. A body that breaks off is

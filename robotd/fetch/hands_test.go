@@ -188,6 +188,25 @@ func TestRequestOfAHand(t *testing.T) {
 	}
 }
 
+// The head signs what a hand sends, since the hand has no key.
+func TestHeadSignsForHands(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, LeaseTime)
+	s.opt.Fetcher.opt.Sign = func(h http.Header, scheme, host string) { h.Set("Signature", scheme+" "+host) }
+	seen := make(chan string, 1)
+	url, addr := web(t, func(_ http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("Signature") + " " + r.Header.Get("X-Form")
+	})
+	s.serve("one", HandOptions{})
+	header := http.Header{"X-Form": {"a"}}
+	resp, err := s.Get(t.Context(), Request{URL: url, Addr: addr, Header: header})
+	testkit.Must(t, err)
+	resp.Close()
+	if got := testkit.Receive(t, "the request", seen); got != strings.Replace(url, "://", " ", 1)+" a" || len(header) != 1 {
+		t.Errorf("the server got %q; the caller's header is %v", got, header)
+	}
+}
+
 // A run's pages are fetched by one hand over one connection.
 func TestRunOfAHand(t *testing.T) {
 	t.Parallel()

@@ -219,6 +219,7 @@ func (w *hand) get(ctx context.Context, req Request, run uint64) (resp *Response
 		defer w.mu.Unlock()
 		w.drop(id)
 	}()
+	req.Header = w.head.opt.Fetcher.signed(&req)
 	given := time.Now()
 	select {
 	case w.out <- &message{Turn: &turn{id, run, req}}:

@@ -57,6 +57,9 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 		EveryMS: s.opt.Every.Milliseconds(), Clock: s.opt.Client.Clock(),
 		Contact: s.opt.Contact, Troubles: s.opt.Troubles(),
 	}
+	if s.opt.Signing != nil {
+		hb.Signing = s.opt.Signing()
+	}
 	hb.Links = s.opt.Records.Tally.Links()
 	c := s.opt.Crawler.Current()
 	if c != nil && c.Short() { // the progress of hosts is that of the cycle, which has ended

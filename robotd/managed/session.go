@@ -33,6 +33,7 @@ type Options struct {
 	Cycle     func() int64                   // returns the number of the last cycle
 	Upgrade   func()                         // looks for a release of the robot's program
 	Troubles  func() map[wire.Trouble]string // returns what keeps the robot from its work
+	Signing   func() []wire.SigningKey       // returns the keys by which requests are signed; nil: they are not
 	Contact   string                         // of the people at the robot's site
 	Version   string                         // of the program
 	Poll      time.Duration                  // between two questions for the list

@@ -83,6 +83,7 @@ CREATE TABLE robots (
     refused_at         INTEGER NOT NULL DEFAULT 0, -- when it last was, to the minute
     look               INTEGER NOT NULL DEFAULT 0, -- when it was told to look for a release; 0: it has looked since
     slow               REAL    NOT NULL DEFAULT 1, -- its line: ms for what takes 1 ms at the middle robot
+    signing            TEXT    NOT NULL DEFAULT '', -- by which keys its requests are signed: JSON of package botauth's proofs; '': they are not
     service_key        BLOB                        -- public half of the service's newest key that the robot knows; NULL: has not joined
 ) STRICT;
 

@@ -1,0 +1,159 @@
+// Package botauth signs the requests of robots, so that sites can recognise them, as the IETF's Web
+// Bot Auth has it: HTTP Message Signatures (RFC 9421) with Ed25519, the header Signature-Agent and
+// a directory of keys (draft-meunier-web-bot-auth-architecture-02). Signature-Agent is a string, as
+// verifiers in use read it; later drafts have a dictionary, and read a string too.
+//
+// A robot has a key for each Period. It shows the service the keys of this period and of the next,
+// each with a proof: a signature over the service's name, as the directory's answers need it. So a
+// new key is in the directory long before it is used.
+package botauth
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// Times of keys and signatures.
+const (
+	Period   = 30 * 24 * time.Hour // for which a key is used
+	signed   = 10 * time.Minute    // for which a request's signature is good
+	proven   = 24 * time.Hour      // for which a proof is good
+	early    = 10 * time.Second    // by which a signature seems older, for verifiers whose clocks are behind
+	nonceLen = 64                  // bytes, as verifiers expect it
+)
+
+// maxAgent is the limit for the service's address, in bytes.
+const maxAgent = 300
+
+// label names the signature.
+const label = "sheaf"
+
+// Signer signs a robot's requests. Its methods may be called concurrently.
+type Signer struct {
+	agent, host string
+	secret      []byte
+	now         atomic.Pointer[periodKey] // the last that was used
+}
+
+type periodKey struct {
+	period  int64
+	private ed25519.PrivateKey
+	id      string
+}
+
+// New returns the signer of a robot whose own key is secret, from which its keys follow. agent is
+// the service's address, such as https://archive.example.jp, where its directory is.
+func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
+	u, err := url.Parse(agent)
+	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsAny(u.Host, "\"\\") {
+		return nil, fmt.Errorf("%q: want the service's address, such as https://archive.example.jp", agent)
+	}
+	return &Signer{agent: u.Scheme + "://" + u.Host, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
+}
+
+// Authority returns the component @authority of RFC 9421 (2.2.3): lower case, without the scheme's
+// own port.
+func Authority(scheme, host string) string {
+	host = strings.ToLower(host)
+	if scheme == "https" {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ":80")
+}
+
+// key returns the key of a period, counted from 1970.
+func (s *Signer) key(period int64) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(s.derive(fmt.Sprintf("key %d", period), ed25519.SeedSize))
+}
+
+// derive returns n bytes that follow from the robot's key, for one purpose (HKDF, RFC 5869).
+func (s *Signer) derive(purpose string, n int) []byte {
+	b, err := hkdf.Key(sha256.New, s.secret, nil, "sheaf web bot auth "+purpose, n)
+	if err != nil {
+		panic(err) // n is below the limit of HKDF
+	}
+	return b
+}
+
+// Sign signs a request to a host at a time: it sets three header fields.
+func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
+	period := now.Unix() / int64(Period.Seconds())
+	k := s.now.Load()
+	if k == nil || k.period != period {
+		private := s.key(period)
+		k = &periodKey{period, private, KeyID(private.Public().(ed25519.PublicKey))}
+		s.now.Store(k)
+	}
+	created := now.Add(-early)
+	params := `("@authority" "signature-agent");` + parameters(created.Unix(), created.Add(signed).Unix(), k.id, nonce(), "web-bot-auth")
+	agent := `"` + s.agent + `"`
+	base := fmt.Appendf(nil, "\"@authority\": %s\n\"signature-agent\": %s\n\"@signature-params\": %s", Authority(scheme, host), agent, params)
+	h.Set("Signature-Agent", agent)
+	h.Set("Signature-Input", label+"="+params)
+	h.Set("Signature", label+"="+bytesItem(ed25519.Sign(k.private, base)))
+}
+
+// Proofs returns what the service needs to list the robot's keys: that of now, and the next one.
+func (s *Signer) Proofs(now time.Time) []wire.SigningKey {
+	seconds := int64(Period.Seconds())
+	period := now.Unix() / seconds
+	created := now.Truncate(time.Hour).Add(-early) // the same proofs for an hour
+	list := make([]wire.SigningKey, 0, 2)
+	for n := period; n < period+2; n++ {
+		key := s.key(n)
+		p := wire.SigningKey{
+			Key: key.Public().(ed25519.PublicKey), Begins: time.Unix(n*seconds, 0).UTC(), Ends: time.Unix((n+1)*seconds, 0).Add(signed).UTC(),
+			Created: created.Unix(), Expires: created.Add(proven).Unix(), Nonce: base64.StdEncoding.EncodeToString(s.derive(fmt.Sprintf("nonce %d %d", n, created.Unix()), nonceLen)),
+		}
+		p.Signature = ed25519.Sign(key, base(&p, s.host))
+		list = append(list, p)
+	}
+	return list
+}
+
+// Good reports whether a proof is one for a directory at an authority, at a time. A proof from a
+// clock that is ahead by less than a day is good too.
+func Good(p *wire.SigningKey, authority string, now time.Time) bool {
+	return len(p.Key) == ed25519.PublicKeySize && len(p.Nonce) <= 2*nonceLen && !strings.ContainsAny(p.Nonce, "\"\\\n\r") &&
+		now.Unix() < p.Expires && p.Expires <= now.Add(2*proven).Unix() && p.Ends.Before(now.Add(4*Period)) &&
+		ed25519.Verify(p.Key, base(p, authority), p.Signature)
+}
+
+// base returns what the signature is over: the signature base of a directory's answer.
+func base(p *wire.SigningKey, authority string) []byte {
+	return fmt.Appendf(nil, "\"@authority\";req: %s\n\"@signature-params\": %s", authority, directoryParameters(p))
+}
+
+func directoryParameters(p *wire.SigningKey) string {
+	return `("@authority";req);` + parameters(p.Created, p.Expires, KeyID(p.Key), p.Nonce, "http-message-signatures-directory")
+}
+
+// KeyID returns the name of a public key: its JWK thumbprint (RFC 7638, RFC 8037 appendix A.3).
+func KeyID(key ed25519.PublicKey) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, `{"crv":"Ed25519","kty":"OKP","x":"%s"}`, base64.RawURLEncoding.EncodeToString(key)))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func parameters(created, expires int64, key, nonce, tag string) string {
+	return fmt.Sprintf(`created=%d;expires=%d;keyid="%s";alg="ed25519";nonce="%s";tag="%s"`, created, expires, key, nonce, tag)
+}
+
+func nonce() string {
+	b := make([]byte, nonceLen)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// bytesItem writes a byte sequence as a structured field (RFC 9651, section 3.3.5).
+func bytesItem(b []byte) string { return ":" + base64.StdEncoding.EncodeToString(b) + ":" }

@@ -1,0 +1,79 @@
+package botauth
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"sheaf/internal/wire"
+)
+
+// The well-known paths of the directory, and of the card that describes its robots
+// (draft-meunier-webbotauth-registry-04).
+const (
+	PathDirectory = "/.well-known/http-message-signatures-directory"
+	PathCard      = "/.well-known/signature-agent-card"
+)
+
+// directoryAge is for how many seconds the directory may be kept, so that a key is gone within the
+// hour of its robot's revocation.
+const directoryAge = 1800
+
+// key is a key of the directory, as a JWK (RFC 8037) with the times of RFC 7519.
+type key struct {
+	Type    string `json:"kty"`
+	Curve   string `json:"crv"`
+	ID      string `json:"kid"`
+	X       string `json:"x"`
+	Use     string `json:"use"`
+	Begins  int64  `json:"nbf"`
+	Expires int64  `json:"exp"`
+}
+
+// WriteDirectory answers with the keys of some proofs, signed by each of them.
+func WriteDirectory(w http.ResponseWriter, proofs []wire.SigningKey) error {
+	set := struct {
+		Keys []key `json:"keys"`
+	}{Keys: []key{}}
+	var inputs, signatures []string
+	for i := range proofs {
+		p := &proofs[i]
+		set.Keys = append(set.Keys, key{"OKP", "Ed25519", KeyID(p.Key), base64.RawURLEncoding.EncodeToString(p.Key), "sig", p.Begins.Unix(), p.Ends.Unix()})
+		inputs = append(inputs, fmt.Sprintf("k%d=%s", i, directoryParameters(p)))
+		signatures = append(signatures, fmt.Sprintf("k%d=%s", i, bytesItem(p.Signature)))
+	}
+	if len(proofs) > 0 {
+		w.Header().Set("Signature-Input", strings.Join(inputs, ", "))
+		w.Header().Set("Signature", strings.Join(signatures, ", "))
+	}
+	return write(w, "application/http-message-signatures-directory+json", set)
+}
+
+// Card describes the service's robots to those whom they visit. Its fields are those of OAuth's
+// client registration (RFC 7591).
+type Card struct {
+	Name     string   `json:"client_name"`
+	URI      string   `json:"client_uri,omitempty"`
+	Contacts []string `json:"contacts,omitempty"`
+	Keys     string   `json:"jwks_uri"`
+	Bot      struct {
+		Purpose string `json:"purpose"`
+		Rate    string `json:"expected_rate,omitempty"`
+	} `json:"web_bot_auth"`
+}
+
+// Write answers with the card.
+func (c *Card) Write(w http.ResponseWriter) error { return write(w, "application/json", c) }
+
+func write(w http.ResponseWriter, mediaType string, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", directoryAge))
+	_, err = w.Write(append(body, '\n'))
+	return err
+}
