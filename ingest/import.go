@@ -105,6 +105,9 @@ func (i *Ingest) checkCollection(ctx context.Context, of wire.Collection) error 
 	return nil
 }
 
+// errStopping answers an import that the service's stop has ended.
+var errStopping error = problem.New(http.StatusServiceUnavailable, "stopping", "the service is stopping; import the file again when it runs")
+
 func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, opt accept.ImportOptions) (err error) {
 	f, err := os.CreateTemp(i.env.Buffers.Converting(), "import-*")
 	if err != nil {
@@ -128,7 +131,19 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	} else if err != io.EOF {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	done, err := i.Acceptor.Import(r.Context(), f.Name(), opt)
+	ctx, end := context.WithCancelCause(r.Context())
+	defer end(nil)
+	go func() {
+		select {
+		case <-i.opt.Stopping:
+			end(errStopping)
+		case <-ctx.Done():
+		}
+	}()
+	done, err := i.Acceptor.Import(ctx, f.Name(), opt)
+	if err != nil && context.Cause(ctx) == errStopping {
+		return errStopping
+	}
 	var fault *inbox.Refusal
 	if errors.As(err, &fault) {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)

@@ -101,6 +101,25 @@ func TestImportEndsWithClient(t *testing.T) {
 }
 
 // An operator who asks for it gets what is right of a damaged file, and the list of what is not.
+// An import ends when the service stops, and its client is told to come again.
+func TestImportEndsWithService(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	robots := &asked{h.opt.Robots, make(chan struct{}), make(chan struct{})}
+	stopping := make(chan struct{})
+	h.opt.Robots, h.opt.Stopping = robots, stopping
+	h.open()
+	go func() { <-robots.asks; close(stopping) }()
+	resp, err := postImport(t.Context(), t, h, smallTree(t))
+	testkit.Must(t, err)
+	body, err := io.ReadAll(resp.Body)
+	testkit.Must(t, errors.Join(err, resp.Body.Close()))
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "import the file again") {
+		t.Errorf("the answer is %s %s", resp.Status, body)
+	}
+	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
+}
+
 func TestLenientImport(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)

@@ -74,6 +74,10 @@ type Options struct {
 	// can go on with them. Dir is then this process's own.
 	InStore bool
 
+	// Stopping is closed when the service begins to stop: imports under way end then. nil: they do
+	// not.
+	Stopping <-chan struct{}
+
 	Leases lease.Locker     // for the publisher; nil: by DB
 	Now    func() time.Time // clock for dates of states and for the window; nil is time.Now
 

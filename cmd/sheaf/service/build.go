@@ -315,7 +315,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	buffers := filepath.Join(b.cfg.Data, "buffers")
 	in, err := ingest.New(ctx, ingest.Options{
 		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.keys,
-		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
+		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Stopping: b.stopping, Leases: b.state.leases,
 		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
 		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: packSize},
