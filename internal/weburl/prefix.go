@@ -14,6 +14,7 @@ import (
 //   - Two spellings of one URL (RFC 3986, section 6.2.2) are one: "%70rivate" is "private", "%e3"
 //     is "%E3", "a/../private" is "private". So are "%28" and "(", which servers do not tell apart.
 //     A letter of a path in another case is another letter.
+//   - Slashes in a row are one, as they are to most servers: "//private/" is "/private/".
 //   - A session ID (see session.go) in a URL or in the prefix makes no difference. What stands
 //     before the ID is whole: "/p?sid=…" names /p with any query, but not /pq.
 type Prefix struct {
@@ -32,6 +33,7 @@ type spelling struct {
 var (
 	errPrefixForm   = errors.New("want the beginning of a URL with the whole host and a path, such as http://www.example.jp/private/")
 	errPrefixEscape = errors.New("ends within a percent-encoded byte; leave the % out, or complete it")
+	errPrefixSlash  = errors.New("ends in two slashes, which name the same as one; write one")
 	errPrefixDots   = errors.New("ends in a segment . or .., which names another path; write that path")
 )
 
@@ -52,8 +54,12 @@ func ParsePrefix(text string) (Prefix, error) {
 	if last := path[strings.LastIndexAny(path, `/\`)+1:]; !strings.Contains(path, "?") && dots(last) > 0 {
 		return Prefix{}, &Error{text, errPrefixDots}
 	}
-	if _, err := New(text, nil); err != nil {
+	u, err := New(text, nil)
+	if err != nil {
 		return Prefix{}, err
+	}
+	if strings.HasSuffix(u.path, "//") && !u.hasQuery {
+		return Prefix{}, &Error{text, errPrefixSlash}
 	}
 	p := PrefixOf(text)
 	switch {
@@ -113,13 +119,21 @@ func spell(url string) spelling {
 		host, path, _ := strings.Cut(rest, "/")
 		return spelling{strings.ToLower(host), "/" + path, "/" + path}
 	}
-	c := URL{path: unescape(u.path, plainInPath), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery}
+	c := URL{path: oneSlash(unescape(u.path, plainInPath)), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery}
 	path := c.PathQuery()
 	if c.path, c.query = dropSessions(c.path, c.query); c.query == "" && u.query != "" {
 		c.hasQuery = false
 	}
 	c.host, c.port = strings.TrimRight(u.host, "."), u.port
 	return spelling{c.Host(), path, c.PathQuery()}
+}
+
+// oneSlash returns a path with one slash for each row of slashes.
+func oneSlash(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
 }
 
 // plainInPath reports whether a byte needs no percent-encoding in a path, and does not separate its

@@ -18,7 +18,7 @@ func TestPrefix(t *testing.T) {
 				"http://" + host + "/private/", "https://" + host + "/private/a?b", "http://" + host + ":80/private/", "https://" + host + ":443/private/",
 				"HTTP://WWW.Example.JP/private/", "http://" + host + "/%70rivate/", "http://" + host + "/p%72ivat%65/a", "http://" + host + "/a/../private/",
 				"http://" + host + "./private/", "http://user@" + host + "/private/", "http://" + host + "/%2e/private/",
-				"http://" + host + "/private;jsessionid=0123456789abcdef/a", `http://` + host + `\private\a`,
+				"http://" + host + "//private/a", "http://" + host + "/private///", "http://" + host + "/private;jsessionid=0123456789abcdef/a", `http://` + host + `\private\a`,
 			},
 			[]string{
 				"http://" + host + "/private", "http://" + host + "/privately/", "http://" + host + "/a/private/", "http://example.jp/private/", "http://" + host + ":8080/private/",
@@ -59,7 +59,7 @@ func TestPrefix(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "http://www.example.jp", "ftp://www.example.jp/", "www.example.jp/private/", "http:///a", "http:/www.example.jp/", "http://u@www.example.jp/", "http://www.example.jp/a#b",
-		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/ ", "http://a b/", "http://x:y/",
+		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/a//", `http://www.example.jp/a/\`, "http://www.example.jp/ ", "http://a b/", "http://x:y/",
 		"http://www.example.jp/" + strings.Repeat("x", MaxLength),
 	} {
 		if p, err := ParsePrefix(text); err == nil {
