@@ -91,4 +91,10 @@ func TestRefreshKeepsTheAddressInUse(t *testing.T) {
 	table["a.test"] = "192.0.2.1 192.0.2.3"
 	refresh()
 	want("no longer there", "192.0.2.1")
+	if _, err = d.ExecContext(t.Context(), `UPDATE hosts SET resolved = ?`, db.Millis(time.Now().AddDate(1, 0, 0))); err != nil {
+		t.Fatal(err)
+	}
+	table["a.test"] = "192.0.2.4"
+	refresh()
+	want("looked up last by a clock that was ahead", "192.0.2.4")
 }

@@ -454,3 +454,65 @@ func TestClockThatWasAYearAhead(t *testing.T) {
 		f.want("a", "r2")
 	})
 }
+
+// A manager that starts with a clock that is a day ahead ends no hold before its time: the robot
+// may still be visiting. When the clock is right again, the hold of a robot whose credentials were
+// revoked meanwhile lasts no longer than its lease, and no robot has had a host until a time that
+// is still to come.
+func TestStartWithAClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+		testkit.Must(t, err)
+		defer d.Close()
+		ahead := time.Duration(0)
+		start := func() *manager.Manager {
+			return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease},
+				Now: func() time.Time { return time.Now().Add(ahead) }})
+		}
+		m := start()
+		f := &fleet{m, t, joined(t, m, "r1", "r2"), map[string]int64{}}
+		f.add(assign.Replication{}, "a")
+		f.fetch("r1", "r2")
+		f.want("a", "r1")
+		move := func(from, to string) {
+			t.Helper()
+			testkit.Must(t, f.Assignments.Change(t.Context(), func(tx *assign.Tx) error {
+				_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.test"}, From: from, To: to})
+				return err
+			}))
+		}
+		move("r1", "r2")
+		ahead = 24 * time.Hour
+		f.Manager = start()
+		lapse := func(after time.Duration) {
+			t.Helper()
+			time.Sleep(after)
+			testkit.Must(t, f.Roster.Lapse(t.Context(), f.Assignments.Now()))
+		}
+		lapse(0)
+		f.want("a")
+		lapse(lease + 2*wire.LeaseMargin(lease))
+		f.want("a", "r2")
+
+		f.fetch("r1", "r2")
+		ahead = 72 * time.Hour
+		f.fetch("r1", "r2")
+		move("r2", "r1")
+		f.fetch("r2", "r1") // r2 has stopped, and r1 begun
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		delete(f.secrets, "r1")
+		f.want("a")
+		ahead = 0
+		f.Manager = start()
+		lapse(0)
+		var ended int64
+		testkit.Must(t, d.QueryRow(`SELECT MAX(ended) FROM assignments WHERE robot = 'r2'`).Scan(&ended))
+		if end := time.UnixMilli(ended); end.After(time.Now()) {
+			t.Errorf("r2 is taken to have had the host until %v; now it is %v", end, time.Now())
+		}
+		lapse(lease - time.Minute)
+		f.want("a")
+		lapse(5 * wire.LeaseMargin(lease))
+		f.want("a", "r2")
+	})
+}

@@ -164,6 +164,10 @@ func TestPlanIsDueOnceADay(t *testing.T) {
 		if due() {
 			t.Error("due again")
 		}
+		yesterday, err := m.Levelling.PlanDue(t.Context(), time.Now().AddDate(0, 0, -1))
+		if err != nil || !yesterday {
+			t.Errorf("by a clock that was a day ahead when the plan was made, none is due, %v", err)
+		}
 		time.Sleep(24 * time.Hour)
 		if !due() {
 			t.Error("not due on the next day")

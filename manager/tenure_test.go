@@ -76,6 +76,7 @@ func TestWhenRobotsHadHosts(t *testing.T) {
 		}},
 		"an operator says that it is dead": {func(f *fleet) time.Time {
 			time.Sleep(time.Hour)
+			f.fetch("r2")
 			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "its machine is gone"))
 			end := time.Now().Add(wire.LeaseMargin(lease))
 			f.run(time.Hour)

@@ -155,7 +155,8 @@ func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 
 // SetBack repairs times that were noted while the clock was ahead, after it was set back. By these
 // times robots were heard of in the future, and their leases and holds would last too long. SetBack
-// shortens each to what was left of it when its robot was last heard of.
+// shortens each to what was left of it when its robot was last heard of. Tenures that have ended in
+// the future end now.
 func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
 	const clockError, seenEvery = 5 * time.Minute, time.Minute // seenEvery: how precisely robots.seen is kept
 	limit, ms := db.Millis(now.Add(clockError)), db.Millis(now)
@@ -165,10 +166,13 @@ func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
 		return err
 	}
 	return a.Change(ctx, func(t *Tx) error {
-		const seen = `(SELECT r.seen FROM robots r WHERE r.name = holds.robot AND r.seen > ?)`
+		const seen = `(SELECT MAX(r.seen) FROM robots r WHERE r.seen > ? AND (holds.robot = r.name OR holds.robot > r.name || '!' AND holds.robot < r.name || '"'))` // see ofRobot
 		from := db.Millis(now.Add(seenEvery))
 		if _, err := t.Exec(ctx, `UPDATE holds SET until = ? + until - `+seen+` WHERE until < ? AND until > `+seen, from, limit, endless, limit); err != nil {
 			return fmt.Errorf("holds of the future: %w", err)
+		}
+		if _, err := t.Exec(ctx, `UPDATE assignments SET ended = ? WHERE ended > ?`, ms, limit+MaxAhead.Milliseconds()); err != nil {
+			return fmt.Errorf("tenures of the future: %w", err)
 		}
 		_, err := t.Exec(ctx, `UPDATE robots SET leased = CASE WHEN leased > seen AND leased < ? THEN ? + leased - seen ELSE leased END, seen = ? WHERE seen > ?`, endless, from, ms, limit)
 		return err

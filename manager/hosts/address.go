@@ -208,7 +208,8 @@ func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (foun
 // how many of them were found.
 func (r *Registry) refreshBatch(ctx context.Context, before time.Time) (asked, answered int, err error) {
 	hosts, err := db.Column[string](ctx, r.db, `
-		SELECT name FROM hosts WHERE state = 'accepted' AND resolved < ? ORDER BY resolved LIMIT ?`, db.Millis(before), refreshBatch)
+		SELECT name FROM hosts WHERE state = 'accepted' AND (resolved < ? OR resolved > ?) ORDER BY resolved LIMIT ?`,
+		db.Millis(before), db.Millis(before.Add(2*RefreshAfter)), refreshBatch) // the latter by a clock that was ahead
 	if err != nil || len(hosts) == 0 {
 		return 0, 0, err
 	}

@@ -43,11 +43,21 @@ func (l *listening) note(now time.Time) {
 // listening. The robots stay subscribed. A robot that is heard of again takes part again, and the
 // service accepts its batches of the old list. If no robot at all is heard of, the fault is
 // probably the service's, and no hosts are handed on. If this machine's clock was put forward,
-// leases only seem to be over, and Lapse does nothing for the time of a lease. If the clock was set
-// back, Lapse corrects the leases, so that they end when they would have ended otherwise.
+// leases only seem to be over, and Lapse does nothing for the time of a lease. The same goes for a
+// start after a time in which no robot was heard of: perhaps that time has only passed by the
+// clock. If the clock was set back, Lapse corrects the leases, so that they end when they would
+// have ended otherwise.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
+	first := r.listening.last.IsZero()
 	r.listening.note(now)
+	r.mu.Unlock()
+	if first {
+		if err := r.resumeListening(ctx, now); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
 	since, steady := r.listening.since, r.listening.steady
 	r.mu.Unlock()
 	lease := r.assignments.Lease()
@@ -90,6 +100,22 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	}
 	for _, robot := range lapsed {
 		r.opt.Log.WarnContext(ctx, "robot is silent; its hosts were handed on", "robot", robot, "after", lease)
+	}
+	return nil
+}
+
+// resumeListening takes the clock for put forward if no robot was heard of for longer than maxPause
+// before the first call of Lapse.
+func (r *Roster) resumeListening(ctx context.Context, now time.Time) error {
+	var heard time.Time
+	err := r.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seen), 0) FROM robots`).Scan(db.At(&heard))
+	if err != nil {
+		return fmt.Errorf("when robots were heard of: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(heard) > maxPause {
+		r.listening.steady = now
 	}
 	return nil
 }
