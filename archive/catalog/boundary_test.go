@@ -43,6 +43,8 @@ func TestBoundaries(t *testing.T) {
 	publish(t, c, publication("b4", putSegment(t, st, "c.jp", "b4")))
 	publish(t, c, publication("b6", putSegment(t, st, "c.jp", "b6")))
 	clock.wait(2 * tenDays)
+	publish(t, c, publication("b8", putSegment(t, st, "d.jp", "b8")))
+	clock.wait(24 * time.Hour) // see Retention.Keep
 	gc(t, c, retaining())
 	if want := slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()); !slices.Equal(seen, want) {
 		t.Errorf("writes %q, Boundaries says %q", seen, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sheaf/archive/sortedrun"
@@ -13,7 +14,8 @@ import (
 // Retention says how long editions are kept.
 type Retention struct {
 	// Keep is how long an entry is kept after its publication in any case; 0 means for ever. An
-	// older entry expires if Expendable says so.
+	// older entry expires if Expendable says so. Time passes no further than a day after the newest
+	// edition that is a day old: a clock that is ahead loses nothing for a day.
 	Keep time.Duration
 	// Expendable gets all entries of one host in the order of publication. The first n of them are
 	// old enough; for each of these it returns whether nothing needs the entry. Later collections
@@ -47,6 +49,9 @@ func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryR
 		return nil, err
 	}
 	defer s.Release()
+	if now, err = s.settled(ctx, now); err != nil {
+		return nil, err
+	}
 	r := &retainer{opt: opt, tombstones: s.state.tombstones, report: &Retained{Before: now.Add(-opt.Keep)}, expired: c.newSorter()}
 	defer func() { err = errors.Join(err, r.expired.Close()) }()
 	known := openExpiries(s.state.runs)
@@ -55,23 +60,28 @@ func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryR
 			return nil, err
 		}
 		gone, err := known.hold(ctx, row)
+		if err == nil && !gone {
+			err = r.add(ctx, row)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if gone {
-			continue
-		}
-		if err := r.add(ctx, row); err != nil {
-			return nil, err
-		}
 	}
-	if err := r.end(ctx); err != nil {
-		return nil, err
+	if err = r.end(ctx); err == nil && !dryRun && r.report.Expired > 0 {
+		err = c.expire(ctx, r.expired)
 	}
-	if dryRun || r.report.Expired == 0 {
-		return r.report, nil
+	return r.report, err
+}
+
+// settled returns the time by which entries expire: see Retention.Keep.
+func (s *Snapshot) settled(ctx context.Context, now time.Time) (time.Time, error) {
+	const day = 24 * time.Hour
+	editions, err := s.Editions(ctx) // their times never go back
+	editions = slices.DeleteFunc(editions, func(e Edition) bool { return e.Published.After(now.Add(-day)) })
+	if n := len(editions); n > 0 && editions[n-1].Published.Add(day).Before(now) {
+		now = editions[n-1].Published.Add(day)
 	}
-	return r.report, c.expire(ctx, r.expired)
+	return now, err
 }
 
 // retainer finds the entries that may expire, host by host.

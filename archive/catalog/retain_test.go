@@ -56,6 +56,7 @@ func aged(t testing.TB, st store.Store, clock *later, opt catalog.Options) *cata
 		}
 		clock.wait(time.Hour)
 	}
+	clock.wait(24 * time.Hour) // see TestClockAheadLetsNothingExpire
 	if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "down.jp", Edition: editionOf(t, c, "b1")}); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,50 @@ func TestRetentionSince(t *testing.T) {
 		t.Errorf("an hour later, looked at %d hosts", n)
 	}
 	clock.wait(tenDays)
+	publish(t, c, publication("b6", putSegment(t, st, "new.jp", "b6")))
+	clock.wait(24 * time.Hour)
 	if n := looked(); n != 2 { // few.jp has nothing new
 		t.Errorf("when more had become old, looked at %d hosts", n)
 	}
+}
+
+// A clock that is a year ahead lets nothing expire, neither at once nor with the first editions
+// that are published by it, and afterwards what is old expires as ever.
+func TestClockAheadLetsNothingExpire(t *testing.T) {
+	const day = 24 * time.Hour
+	st, clock := newStore(t), new(later)
+	c := openWith(t, st, catalog.Options{Now: clock.now})
+	put := func(n int) {
+		t.Helper()
+		id := fmt.Sprintf("b%d", 2*n)
+		publish(t, c, publication(id, putSegment(t, st, "a.jp", id)))
+	}
+	want := func(when string, expired int64) {
+		t.Helper()
+		if r := gc(t, c, retaining()); r.Retained.Expired != expired {
+			t.Errorf("%s %d entries expire, want %d", when, r.Retained.Expired, expired)
+		}
+	}
+	for n := range 5 {
+		put(n)
+		clock.wait(day)
+	}
+	want("within the time for which they are kept", 0)
+	clock.wait(365 * day)
+	want("by a clock that is ahead", 0)
+	put(5)
+	want("after a publication", 0)
+	clock.wait(-365 * day)
+	want("when the clock is right again", 0)
+	for n := 6; n < 9; n++ { // are published at the same time as the former: the catalog's never goes back
+		put(n)
+		clock.wait(day)
+	}
+	want("while the catalog's time stands still", 0)
+	clock.wait(365 * day)
+	for n := 9; n < 14; n++ {
+		put(n)
+		clock.wait(day)
+	}
+	want("when its time goes on", 5)
 }

@@ -137,7 +137,7 @@ func keep(o order, r *reaper) error {
 			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys})
 		case "retain":
 			ahead += 72 * time.Hour
-			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys, Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: anything}})
+			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys, Retention: catalog.Retention{Keep: 20 * time.Hour, Expendable: anything}})
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", work, err)
