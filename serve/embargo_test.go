@@ -114,3 +114,52 @@ func TestFeedOfEmbargoes(t *testing.T) {
 		t.Errorf("followers began %d times anew, %d because embargoes had ended; the feed told %d times that files had changed", began, anew-began, freed)
 	}
 }
+
+// If the feed has told of the end of embargoes by a clock that was ahead, it tells again when they
+// end: whoever followed it meanwhile has nothing of what was hidden again.
+func TestFeedAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	now := &passing{}
+	s := history(t, now, 0)
+	rules := account.NewRules(s.DB, slog.New(slog.DiscardHandler))
+	rules.Now = now.now
+	var err error
+	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
+	testkit.Must(t, err)
+	start := now.now().UTC().Truncate(time.Second)
+	for _, r := range []account.Rule{
+		{Domain: "example.jp", Until: start.AddDate(0, 0, 5), Reason: "embargo"}, {Domain: "waseda.ac.jp", Days: 5, Reason: "contract"},
+	} {
+		_, err := rules.Add(t.Context(), r)
+		testkit.Must(t, err)
+	}
+	page := func(host string) []*archive.Record {
+		return []*archive.Record{servetest.Page("http://"+host+"/", host, start)}
+	}
+	s.Publish(start.Format("20060102"), map[string][]*archive.Record{"example.jp": page("example.jp"), "waseda.ac.jp": page("waseda.ac.jp"), "keio.ac.jp": page("keio.ac.jp")})
+	tell := func(days int) {
+		t.Helper()
+		now.ahead = time.Duration(days) * 24 * time.Hour
+		testkit.Must(t, rules.TellNow(t.Context(), s.Catalog))
+	}
+	tell(365)
+	tell(1)
+	c := &copyOf{account: everyone, page: 100, files: map[string]string{}}
+	c.follow(t, s.Library)
+	if len(c.files) == 0 || len(editionFiles(t, s.Library, everyone, "/jp/example/")) > 0 {
+		t.Errorf("a day later: has %v", c.files)
+	}
+	tell(9)
+	c.follow(t, s.Library)
+	for _, host := range []string{"example.jp", "waseda.ac.jp", "keio.ac.jp"} {
+		there := editionFiles(t, s.Library, everyone, "/"+naming.HostPath(host)+"/")
+		for path := range there {
+			if c.files[path] != there[path] {
+				t.Errorf("after the embargoes there is %s, and a follower of the feed does not have it", path)
+			}
+		}
+		if len(there) == 0 {
+			t.Errorf("nothing of %s is there", host)
+		}
+	}
+}

@@ -237,7 +237,12 @@ type Keeping struct {
 // trim deletes rows, and addresses in rows, that have been kept long enough.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Rows > 0 {
-		if _, err := l.db.ExecContext(ctx, `DELETE FROM audit WHERE at < ?`, db.Millis(now.Add(-k.Rows))); err != nil {
+		// A row goes when it was kept so long before the newest row that is a day old, give or take
+		// a day. So a clock that is ahead loses nothing before the log was written by it for a day.
+		const day = 24 * time.Hour
+		_, err := l.db.ExecContext(ctx, `DELETE FROM audit WHERE at < ? AND at < (SELECT MAX(at) FROM audit WHERE at <= ?) - ?`,
+			db.Millis(now.Add(-k.Rows)), db.Millis(now.Add(-day)), (k.Rows - day).Milliseconds())
+		if err != nil {
 			return fmt.Errorf("audit log: drop old rows: %w", err)
 		}
 	}

@@ -152,7 +152,7 @@ func TestKeeping(t *testing.T) {
 			}))
 		}
 		const day = 24 * time.Hour
-		for _, age := range []time.Duration{0, 9 * day, 11 * day, 29 * day, 31 * day, 30*day - time.Minute, 10*day - time.Minute} {
+		for _, age := range []time.Duration{0, 23 * time.Hour, day, 9 * day, 11 * day, 29 * day, 31 * day, 30*day - time.Minute, 10*day - time.Minute} {
 			write(age)
 		}
 		check := func(when string, want map[string]bool) {
@@ -170,13 +170,13 @@ func TestKeeping(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- log.Run(ctx, audit.Keeping{Rows: 30 * day, Addresses: 10 * day}) }()
 		synctest.Wait()
-		check("at the start", map[string]bool{"0s": true, "216h0m0s": true, "239h59m0s": true, "264h0m0s": false, "696h0m0s": false, "719h59m0s": false})
+		check("at the start", map[string]bool{"0s": true, "23h0m0s": true, "24h0m0s": true, "216h0m0s": true, "239h59m0s": true, "264h0m0s": false, "696h0m0s": false, "719h59m0s": false})
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
-		check("before the hour", map[string]bool{"0s": true, "216h0m0s": true, "239h59m0s": true, "264h0m0s": false, "696h0m0s": false, "719h59m0s": false})
+		check("before the hour", map[string]bool{"0s": true, "23h0m0s": true, "24h0m0s": true, "216h0m0s": true, "239h59m0s": true, "264h0m0s": false, "696h0m0s": false, "719h59m0s": false})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		check("after an hour", map[string]bool{"0s": true, "216h0m0s": true, "239h59m0s": false, "264h0m0s": false, "696h0m0s": false})
+		check("after an hour", map[string]bool{"0s": true, "23h0m0s": true, "24h0m0s": true, "216h0m0s": true, "239h59m0s": false, "264h0m0s": false, "696h0m0s": false})
 		log.Try(t.Context(), passwords.Try{Realm: passwords.Account, Name: "alice", Remote: "192.0.2.1:7"}, passwords.Wrong)
 		stop()
 		testkit.Must(t, <-ended)
@@ -184,6 +184,12 @@ func TestKeeping(t *testing.T) {
 			t.Errorf("a log-in at the end: %+v", last)
 		}
 		testkit.Must(t, log.Run(ctx, audit.Keeping{})) // for ever
-		check("with 0", map[string]bool{"0s": true, "216h0m0s": true, "239h59m0s": false, "264h0m0s": false, "696h0m0s": false, "alice": true})
+		time.Sleep(365 * day)                          // or the clock is a year ahead
+		ctx, stop = context.WithCancel(t.Context())
+		go func() { ended <- log.Run(ctx, audit.Keeping{Rows: 30 * day}) }()
+		synctest.Wait()
+		stop()
+		testkit.Must(t, <-ended)
+		check("with 0, and by a clock that is ahead", map[string]bool{"0s": true, "23h0m0s": true, "24h0m0s": true, "216h0m0s": true, "239h59m0s": false, "264h0m0s": false, "alice": true})
 	})
 }

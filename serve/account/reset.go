@@ -24,6 +24,10 @@ const (
 	resetPause = 5 * time.Minute // between two mails about one account
 )
 
+// latest returns when, in Unix ms, a link of now or before has expired at the latest, by all
+// clocks. One that expires later is of a clock that was ahead.
+func latest(now time.Time) int64 { return db.Millis(now.Add(ResetLife + resetPause)) }
+
 // BeginReset begins to set the password of an account anew. As a part of its transaction it calls
 // send, which tells a secret to the account's mail address. If there is no such account, or it has
 // no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
@@ -38,7 +42,7 @@ func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx co
 	secret := strings.ToLower(rand.Text())
 	hash := sha256.Sum256([]byte(secret))
 	return db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM password_resets WHERE expires <= ?`, db.Millis(now)); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM password_resets WHERE expires <= ? OR expires > ?`, db.Millis(now), latest(now)); err != nil {
 			return err
 		}
 		var lately int
@@ -64,7 +68,9 @@ func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx co
 func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, err error) {
 	hash := sha256.Sum256([]byte(secret))
 	var mark string
-	err = a.db.QueryRowContext(ctx, `SELECT account, mark FROM password_resets WHERE hash = ? AND expires > ?`, hash[:], db.Millis(time.Now())).Scan(&name, &mark)
+	now := time.Now()
+	err = a.db.QueryRowContext(ctx, `SELECT account, mark FROM password_resets WHERE hash = ? AND expires > ? AND expires <= ?`,
+		hash[:], db.Millis(now), latest(now)).Scan(&name, &mark)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", ErrNoReset
 	}

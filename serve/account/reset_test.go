@@ -94,3 +94,33 @@ func TestReset(t *testing.T) {
 		}
 	})
 }
+
+// What a clock has made that was a year ahead is good for nobody when it is right again, and keeps
+// nobody from beginning anew.
+func TestResetByAClockThatWasAhead(t *testing.T) {
+	source := dbtest.SQLite(t)
+	var secret string
+	begin := func(after time.Duration) {
+		synctest.Test(t, func(t *testing.T) { // whose clock begins in the year 2000
+			time.Sleep(after)
+			control, err := db.Open(t.Context(), source)
+			testkit.Must(t, err)
+			defer control.Close()
+			accounts, err := account.NewAccounts(control, nil, servetest.Cheap)
+			testkit.Must(t, err)
+			if after > 0 {
+				_, _, err = accounts.Create(t.Context(), account.Account{Name: "alice", Email: "alice@example.jp", Domains: []string{"*"}}, "old password")
+				testkit.Must(t, err)
+			} else if _, err := accounts.Resettable(t.Context(), secret); !errors.Is(err, account.ErrNoReset) {
+				t.Errorf("the secret of the future: %v", err)
+			}
+			secret = ""
+			testkit.Must(t, accounts.BeginReset(t.Context(), "alice", func(_ context.Context, _ *sql.Tx, _, made string) error { secret = made; return nil }))
+			if secret == "" {
+				t.Error("no mail is sent")
+			}
+		})
+	}
+	begin(365 * 24 * time.Hour)
+	begin(0)
+}

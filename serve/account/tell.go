@@ -46,6 +46,12 @@ func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 		if !r.Until.IsZero() && !now.Before(r.Until) {
 			to = r.Until // and then it hides nothing any more
 		}
+		if r.Told.After(to.Add(dayLength)) { // by a clock that was ahead: it is hidden again, and told of again
+			if _, err := db.Exec(ctx, x.db, `UPDATE access_rules SET told = ? WHERE id = ? AND told = ?`, db.Millis(to), r.ID, db.Millis(r.Told)); err != nil {
+				return fmt.Errorf("access rule %d: %w", r.ID, err)
+			}
+			continue
+		}
 		if !to.After(r.Told) || r.Told.Equal(r.Until) && !r.Until.IsZero() {
 			continue
 		}
