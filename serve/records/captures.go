@@ -12,6 +12,8 @@ import (
 // web archives, records are found by the URL key (see naming.SURT): http and https, and the host
 // with and without www, count as one URL, and Cell.URL tells them apart. Looking is allowed outside
 // the account's window, too; bodies need a permit (see account.Access).
+// URLs of very many records, which a robot may invent, are looked for one after the other: readers
+// who ask for one of them all at once do not fill the memory.
 func (r *Records) Captures(ctx context.Context, a *account.Account, url string) ([]*Capture, error) {
 	name, err := naming.HostOf(url)
 	if err != nil {
@@ -26,7 +28,20 @@ func (r *Records) Captures(ctx context.Context, a *account.Account, url string) 
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}
-	captures, err := r.finder(a).ofKey(ctx, hosts, naming.SURT(url))
+	f := r.finder(a)
+	leave := func() {}
+	defer func() { leave() }()
+	f.enter = func() error {
+		select {
+		case r.many <- struct{}{}:
+			leave = func() { <-r.many }
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	captures, err := f.ofKey(ctx, hosts, naming.SURT(url))
+	f.enter = nil // for captures, which may use f
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}

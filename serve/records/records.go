@@ -22,11 +22,12 @@ type Records struct {
 	archive *library.Library
 	urls    *urlindex.Reader
 	damaged atomic.Int64
+	many    chan struct{} // has an element while Captures finds many records
 }
 
 // New returns the records of an archive. urls finds them; nil: the segments' own indexes do.
 func New(from *library.Library, urls *urlindex.Reader) *Records {
-	return &Records{archive: from, urls: urls}
+	return &Records{archive: from, urls: urls, many: make(chan struct{}, 1)}
 }
 
 // Damaged returns how many times this process has read a record that is damaged in the store.
@@ -39,7 +40,13 @@ type finder struct {
 	index   func(context.Context) *urlindex.View // as it was at the first call
 	last    lastPages
 	account *account.Account // for whom it finds pages to which revisits of other URLs refer
+
+	// enter, if set, is called when ofKey has found manyRecords. Its error ends the search.
+	enter func() error
 }
+
+// manyRecords of a URL take some 4 MB of memory.
+const manyRecords = 10_000
 
 func (r *Records) finder(a *account.Account) *finder {
 	f := &finder{records: r, account: a}

@@ -163,6 +163,9 @@ func (f *finder) ofKey(ctx context.Context, hosts []*library.Host, key string) (
 		if c := is.capture(f); c != nil {
 			captures = append(captures, c)
 		}
+		if len(captures) == manyRecords && f.enter != nil {
+			return f.enter()
+		}
 		return nil
 	})
 	return captures, err
