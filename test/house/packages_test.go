@@ -97,7 +97,7 @@ func TestPackagesAreShort(t *testing.T) {
 		case "archive":
 			most = 5690 // a view of pages' files alone
 		case "archive/catalog":
-			most = 5580 // days: their editions, their end, and what hosts had at it
+			most = 5590 // days: their editions, their end, and what hosts had at it; the time by which editions expire
 		case "cmd/sheaf/service":
 			most = 4384
 		case "serve/library":
