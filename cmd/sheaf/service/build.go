@@ -279,7 +279,7 @@ func (b *builder) manager() *manager.Manager {
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), Name: b.site.Name, Contact: b.site.Contact,
-		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
+		Gate: b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
 		Policy:  b.cfg.Manager.policy(),
 		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})
