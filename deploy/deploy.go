@@ -11,6 +11,8 @@ var InstallRobot string
 
 // Sheaf and Robotd are the settings of the two programs with their defaults. The comments explain
 // each setting.
+//
+//go:embed sheaf.yaml
 var Sheaf string
 
 //go:embed robotd.yaml
