@@ -9,6 +9,8 @@
 // In a value, bytes other than printable ASCII, and the bytes %, ;, " and \, are written as %XX. A
 // % at the end of a value says that the value was cut. The line is in the header of the WARC record
 // and in the indexes.
+//
+// [Robots] is what a robots.txt allows a robot.
 package preference
 
 import (

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/deploy"
 	"sheaf/internal/logs"
+	"sheaf/internal/preference"
 	"sheaf/internal/settings"
 )
 
@@ -308,7 +309,7 @@ type Identity struct {
 
 // UserAgent returns the User-Agent of a program of the given version.
 func (c *Config) UserAgent(version string) string {
-	return fmt.Sprintf("sheaf-robotd/%s (+%s)", version, c.Contact)
+	return fmt.Sprintf("%s/%s (+%s)", preference.Robot, version, c.Contact)
 }
 
 // Short names of targets.

@@ -11,7 +11,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
-	"sheaf/robotd/polite"
 )
 
 // maxRedirects is how many redirects in a row are followed.
@@ -85,7 +84,7 @@ func (x *extracting) page(t *turn) {
 	if err != nil {
 		return // no link can be resolved against the URL
 	}
-	asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), x.parts.Manners.Agent)
+	asked := preference.ReadTag(t.resp.Header.Values("X-Robots-Tag"), x.parts.Manners.Agent)
 	t.noArchive = p.Robots.NoArchive || asked.NoArchive
 	t.noIndex = p.Robots.NoIndex || asked.NoIndex
 	for why, n := range p.Cut {

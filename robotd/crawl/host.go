@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/preference"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/fetch"
@@ -272,10 +273,10 @@ func (h *Host) Idle() bool { return h.idle.Load() }
 // rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file
 // holds for its scheme and port only (RFC 9309, 2.3).
 type rules struct {
-	*polite.Robots           // nil: not known
-	scheme         string    // "http" or "https"
-	until          time.Time // when it must be fetched again
-	way            *rulesWay // nil: it is not being fetched
+	*preference.Robots           // nil: not known
+	scheme             string    // "http" or "https"
+	until              time.Time // when it must be fetched again
+	way                *rulesWay // nil: it is not being fetched
 }
 
 // rulesWay is the progress of fetching a robots.txt, over redirects.

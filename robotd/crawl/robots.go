@@ -36,7 +36,7 @@ func (r *robots) of(t *turn, scheme string) *rules {
 	ru := &rules{scheme: scheme}
 	h.memory.rules = append(h.memory.rules, ru)
 	if text, until, ok := r.parts.Manners.Rules.Load(scheme, h.Name); ok {
-		read := polite.Parse(text)
+		read := preference.ParseRobots(text)
 		ru.Robots, ru.until = r.parts.Manners.Shared.Share(read), until
 		r.pushSitemaps(t, ru, read)
 	}
@@ -58,7 +58,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		return
 	}
 	resp, err := r.pipe.requests.get(ctx, t, fetch.Request{
-		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: polite.MaxRobots + 1,
+		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: preference.MaxRobots + 1,
 	})
 	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
 		return
@@ -105,7 +105,7 @@ func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
 	if err == nil {
 		status = resp.Status
 		if status/100 == 2 || status/100 == 3 && resp.Header.Get("Location") == "" {
-			body, err = resp.Whole(polite.MaxRobots + 1)
+			body, err = resp.Whole(preference.MaxRobots + 1)
 		}
 	}
 	return polite.FromResponse(status, body, err)
@@ -210,7 +210,7 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 }
 
 // pushSitemaps queues the sitemaps that a robots.txt names, by URL or by path.
-func (r *robots) pushSitemaps(t *turn, ru *rules, read *polite.Robots) {
+func (r *robots) pushSitemaps(t *turn, ru *rules, read *preference.Robots) {
 	h := t.host
 	var entries []frontier.Entry
 	for _, sitemap := range read.Sitemaps {

@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/loop"
 	"sheaf/internal/media"
+	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -172,7 +173,7 @@ func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, re
 }
 
 // rulesAt fetches a robots.txt. It returns nil, and why, if the host must not be visited.
-func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*polite.Robots, string) {
+func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*preference.Robots, string) {
 	resp, err := get(url)
 	if err == nil {
 		defer resp.Close()

@@ -1,4 +1,4 @@
-// Package polite keeps the robot from bothering servers: it parses robots.txt (RFC 9309), and it
+// Package polite keeps the robot from bothering servers: it obeys robots.txt (RFC 9309), and it
 // decides when an address may be visited again.
 //
 // Every visit must go through a Gate. It is a heap of addresses, ordered by the time when each may

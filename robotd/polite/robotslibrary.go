@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/preference"
 )
 
 // Library shares rules among hosts whose robots.txt has the same rules. Most hosts have no
 // robots.txt, or one from a common program or hosting service that differs only in the sitemap's
 // line. It may be used concurrently.
 type Library struct {
-	rules *lru.Cache[[sha256.Size]byte, *Robots]
+	rules *lru.Cache[[sha256.Size]byte, *preference.Robots]
 }
 
 // Limits of what the library stores.
@@ -22,7 +24,7 @@ const (
 
 // NewLibrary returns an empty library.
 func NewLibrary() *Library {
-	rules, err := lru.New[[sha256.Size]byte, *Robots](libraryTexts)
+	rules, err := lru.New[[sha256.Size]byte, *preference.Robots](libraryTexts)
 	if err != nil {
 		panic(fmt.Sprintf("polite: %v", err)) // only fails for an invalid size
 	}
@@ -31,9 +33,9 @@ func NewLibrary() *Library {
 
 // Share returns equal rules without the sitemaps, shared with other hosts if those have the same.
 // Callers must not change them.
-func (l *Library) Share(read *Robots) *Robots {
-	own := &Robots{groups: read.groups, hours: read.hours}
-	said := fmt.Appendf(nil, "%#v %#v", own.groups, own.hours)
+func (l *Library) Share(read *preference.Robots) *preference.Robots {
+	own := read.Rules()
+	said := fmt.Appendf(nil, "%#v", *own)
 	if len(said) > libraryText {
 		return own
 	}

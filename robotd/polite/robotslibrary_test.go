@@ -3,11 +3,13 @@ package polite
 import (
 	"bytes"
 	"testing"
+
+	"sheaf/internal/preference"
 )
 
 func TestLibrary(t *testing.T) {
 	l := NewLibrary()
-	share := func(text string) *Robots { return l.Share(Parse([]byte(text))) }
+	share := func(text string) *preference.Robots { return l.Share(preference.ParseRobots([]byte(text))) }
 	none, private := share(""), share("User-agent: *\nDisallow: /private")
 	if share("") != none || share("User-agent: *\nDisallow: /private") != private || none == private {
 		t.Error("equal texts do not share rules, or different texts do")

@@ -3,13 +3,15 @@ package polite
 import (
 	"fmt"
 	"net/http"
+
+	"sheaf/internal/preference"
 )
 
 // Verdict is the result of fetching a robots.txt.
 type Verdict struct {
-	Rules *Robots // nil: unknown what the host allows
-	Text  []byte  // text of Rules; empty if everything is allowed
-	Why   string  // for the log
+	Rules *preference.Robots // nil: unknown what the host allows
+	Text  []byte             // text of Rules; empty if everything is allowed
+	Why   string             // for the log
 }
 
 // NotNow reports whether the host must be left alone until its robots.txt can be fetched. A host in
@@ -29,9 +31,9 @@ func FromResponse(status int, body []byte, err error) Verdict {
 	case status == http.StatusPartialContent:
 		return Verdict{Why: "robots.txt: the host sends a part of it"}
 	case status >= 200 && status < 300:
-		return Verdict{Rules: Parse(body), Text: body, Why: "robots.txt read"}
+		return Verdict{Rules: preference.ParseRobots(body), Text: body, Why: "robots.txt read"}
 	case status >= 300 && status < 500:
-		return Verdict{Rules: &Robots{}, Why: fmt.Sprintf("no robots.txt (%d): all is allowed", status)}
+		return Verdict{Rules: &preference.Robots{}, Why: fmt.Sprintf("no robots.txt (%d): all is allowed", status)}
 	}
 	return Verdict{Why: fmt.Sprintf("robots.txt: %d is no answer to a GET", status)}
 }

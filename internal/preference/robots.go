@@ -1,4 +1,4 @@
-package polite
+package preference
 
 import (
 	"bytes"
@@ -11,6 +11,9 @@ import (
 
 	"sheaf/internal/media"
 )
+
+// Robot is the product token of Sheaf's robots: by it a robots.txt names them.
+const Robot = "sheaf-robotd"
 
 // MaxRobots is the part of a robots.txt that is read, in bytes (RFC 9309, 2.5).
 const MaxRobots = 500 << 10
@@ -37,9 +40,9 @@ type rule struct {
 	pattern string // normalized, with * and a final $
 }
 
-// Parse parses a robots.txt. No file is invalid: Parse skips lines that it does not understand, and
-// ignores what exceeds MaxRobots.
-func Parse(text []byte) *Robots {
+// ParseRobots parses a robots.txt. No file is invalid: it skips lines that it does not understand,
+// and ignores what exceeds MaxRobots.
+func ParseRobots(text []byte) *Robots {
 	long := len(text) > MaxRobots
 	text = media.PlainLines(text[:min(len(text), MaxRobots)])
 	if long { // the last line may be incomplete and mean something else
@@ -85,6 +88,9 @@ func Parse(text []byte) *Robots {
 	r.shrink()
 	return r
 }
+
+// Rules returns the content without the sitemaps.
+func (r *Robots) Rules() *Robots { return &Robots{groups: r.groups, hours: r.hours} }
 
 // shrink frees unused memory: the rules of ten thousand hosts are in memory at the same time.
 func (r *Robots) shrink() {

@@ -1,7 +1,6 @@
-package polite
+package preference
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,7 +72,7 @@ func TestAllowed(t *testing.T) {
 		{"unknown lines", "User-agent: bot\nNoise: x\nDisallow: /\n", "bot", "/", false},
 		{"empty path is the root", all + "Disallow: /$\n", "bot", "", false},
 	} {
-		if got := Parse([]byte(tt.robots)).Allowed(tt.agent, tt.path); got != tt.want {
+		if got := ParseRobots([]byte(tt.robots)).Allowed(tt.agent, tt.path); got != tt.want {
 			t.Errorf("%s: Allowed(%q, %q) = %v, want %v by\n%s", tt.name, tt.agent, tt.path, got, tt.want, tt.robots)
 		}
 	}
@@ -81,7 +80,7 @@ func TestAllowed(t *testing.T) {
 
 func TestLongFile(t *testing.T) {
 	rules := "User-agent: *\n" + strings.Repeat("# filler, filler, filler, filler\n", MaxRobots/33) + "Disallow: /abcdefghijklmnopqrst\nDisallow: /b\n"
-	r := Parse([]byte(rules))
+	r := ParseRobots([]byte(rules))
 	if !r.Allowed("bot", "/b") || !r.Allowed("bot", "/abc") {
 		t.Error("a rule beyond the limit was applied")
 	}
@@ -100,7 +99,7 @@ func TestCrawlDelay(t *testing.T) {
 		{"soon", 0},
 		{"", 0},
 	} {
-		r := Parse(fmt.Appendf(nil, "User-agent: bot\nCrawl-delay: %s\nDisallow: /x\nUser-agent: *\nCrawl-delay: 99\n", tt.value))
+		r := ParseRobots(fmt.Appendf(nil, "User-agent: bot\nCrawl-delay: %s\nDisallow: /x\nUser-agent: *\nCrawl-delay: 99\n", tt.value))
 		if got := r.CrawlDelay("bot"); got != tt.want {
 			t.Errorf("Crawl-delay: %s gave %v, want %v", tt.value, got, tt.want)
 		}
@@ -108,46 +107,16 @@ func TestCrawlDelay(t *testing.T) {
 }
 
 func TestSitemaps(t *testing.T) {
-	r := Parse([]byte("Sitemap: http://h/a.xml\nUser-agent: x\nsitemap:http://h/b.xml # b\n"))
+	r := ParseRobots([]byte("Sitemap: http://h/a.xml\nUser-agent: x\nsitemap:http://h/b.xml # b\n"))
 	if got := strings.Join(r.Sitemaps, " "); got != "http://h/a.xml http://h/b.xml" {
 		t.Errorf("sitemaps %q", got)
 	}
 }
 
-func TestFromResponse(t *testing.T) {
-	body := []byte("User-agent: *\nDisallow: /x\n")
-	for _, tt := range []struct {
-		status         int
-		err            error
-		notNow, allows bool
-	}{
-		{status: 200},
-		{status: 204},
-		{status: 206, notNow: true},
-		{status: 302, allows: true},
-		{status: 401, allows: true},
-		{status: 403, allows: true},
-		{status: 404, allows: true},
-		{status: 429, notNow: true},
-		{status: 500, notNow: true},
-		{status: 503, notNow: true},
-		{status: 100, notNow: true},
-		{err: errors.New("connection refused"), notNow: true},
-	} {
-		v := FromResponse(tt.status, body, tt.err)
-		if v.NotNow() != tt.notNow || v.Why == "" {
-			t.Errorf("%d, %v: not now = %v, want %v", tt.status, tt.err, v.NotNow(), tt.notNow)
-		}
-		if !tt.notNow && v.Rules.Allowed("bot", "/x") != tt.allows {
-			t.Errorf("%d: /x allowed = %v, want %v", tt.status, !tt.allows, tt.allows)
-		}
-	}
-}
-
-func FuzzParse(f *testing.F) {
+func FuzzParseRobots(f *testing.F) {
 	f.Add([]byte("User-agent: *\nDisallow: /*a$\nAllow: /%zz\nCrawl-delay: 1\n"), "/aa")
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
-		r := Parse(text)
+		r := ParseRobots(text)
 		r.Allowed("bot", path)
 		if !r.Allowed("bot", "/robots.txt") {
 			t.Error("/robots.txt is not allowed")

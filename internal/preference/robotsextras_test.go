@@ -1,12 +1,9 @@
-package polite
+package preference
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
-
-	"sheaf/robotd/config"
 )
 
 func TestRequestRate(t *testing.T) {
@@ -14,7 +11,7 @@ func TestRequestRate(t *testing.T) {
 		"1/5": 5 * time.Second, "1/5s": 5 * time.Second, "1/10m": 10 * time.Minute, "2/1h": 30 * time.Minute,
 		"1/30 0600-0845": 30 * time.Second, "0/5": 0, "x/5": 0, "1": 0, "1/-5": 0, "1/1000000h": MaxCrawlDelay,
 	} {
-		r := Parse(fmt.Appendf(nil, "User-agent: *\nRequest-rate: %s\nCrawl-delay: 0\n", value))
+		r := ParseRobots(fmt.Appendf(nil, "User-agent: *\nRequest-rate: %s\nCrawl-delay: 0\n", value))
 		if got := r.CrawlDelay("bot"); got != want {
 			t.Errorf("Request-rate: %s gave %v, want %v", value, got, want)
 		}
@@ -23,7 +20,7 @@ func TestRequestRate(t *testing.T) {
 
 func TestVisitTime(t *testing.T) {
 	const text = "User-agent: bot\nVisit-time: 0600-0845\nVisit-time: 2300-0100\nUser-agent: *\nVisit-time: 9999-0000\nDisallow:\n"
-	r := Parse([]byte(text))
+	r := ParseRobots([]byte(text))
 	at := func(clock string) time.Time {
 		t.Helper()
 		c, err := time.Parse("15:04:05", clock)
@@ -64,33 +61,15 @@ func TestRobotsTag(t *testing.T) {
 		{[]string{"max-snippet: 20, noarchive"}, Tag{NoArchive: true}},
 		{[]string{"index, follow, all"}, Tag{}},
 	} {
-		if got := RobotsTag(tt.values, "bot/1.0 (+http://h/)"); got != tt.want {
+		if got := ReadTag(tt.values, "bot/1.0 (+http://h/)"); got != tt.want {
 			t.Errorf("%q: %+v, want %+v", tt.values, got, tt.want)
 		}
 	}
 }
 
-func TestRanges(t *testing.T) {
-	group, err := config.Ranges([]string{"192.0.2.0/24", "192.0.2.16/28", "2001:db8::/64"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for addr, want := range map[string]string{
-		"192.0.2.1": "192.0.2.0", "192.0.2.200": "192.0.2.0", "192.0.2.17": "192.0.2.16",
-		"198.51.100.1": "198.51.100.1", "2001:db8::5": "2001:db8::", "2001:db8:1::5": "2001:db8:1::5",
-	} {
-		if got := group(netip.MustParseAddr(addr)); got != netip.MustParseAddr(want) {
-			t.Errorf("%s counts as %s, want %s", addr, got, want)
-		}
-	}
-	if _, err := config.Ranges([]string{"192.0.2.0"}); err == nil {
-		t.Error("an address without a prefix length was accepted as a range")
-	}
-}
-
 // Groups are compared by the whole product token: "bot" does not match "botany".
 func TestDelayGroups(t *testing.T) {
-	r := Parse([]byte("User-agent: bot\nCrawl-delay: 5\nUser-agent: botany\nCrawl-delay: 50\nUser-agent: bot\nCrawl-delay: 7\n"))
+	r := ParseRobots([]byte("User-agent: bot\nCrawl-delay: 5\nUser-agent: botany\nCrawl-delay: 50\nUser-agent: bot\nCrawl-delay: 7\n"))
 	if got := r.CrawlDelay("bot/2"); got != 7*time.Second {
 		t.Errorf("delay %v, want the longest of the agent's groups", got)
 	}

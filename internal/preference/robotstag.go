@@ -1,14 +1,14 @@
-package polite
+package preference
 
 import "strings"
 
 // Tag is what a page asks of those who copy it.
 type Tag struct{ NoIndex, NoFollow, NoArchive bool }
 
-// RobotsTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot:
+// ReadTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot:
 // noindex, nofollow"; all of its words then apply only to that agent. Values without a name always
 // apply, too: the strictest combination is used.
-func RobotsTag(values []string, agent string) (t Tag) {
+func ReadTag(values []string, agent string) (t Tag) {
 	token := productToken(agent)
 	for _, value := range values {
 		name, rest, named := strings.Cut(strings.ToLower(value), ":")

@@ -1,4 +1,4 @@
-package polite
+package preference
 
 import (
 	"iter"
