@@ -94,6 +94,7 @@ func (c *copied) follow(t *testing.T, lib *serve.Library, a *account.Account, da
 	t.Helper()
 	for _, l := range dayChanges(t, lib, a, day) {
 		switch {
+		case l.Change == library.ChangeExpired:
 		case l.ID == "":
 			for id, host := range c.host {
 				if host == l.Host {
@@ -196,6 +197,15 @@ func (p *past) decide() {
 	p.downs = append(p.downs, stone)
 }
 
+// expire lets what is older than two days expire, and erases what is taken down.
+func (p *past) expire() {
+	_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
+		Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
+		Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Segments.Expendable},
+	})
+	testkit.Must(p.t, err)
+}
+
 // pass lets a day pass, and returns its name.
 func (p *past) pass() string {
 	day := p.now.Format("20060102")
@@ -211,11 +221,7 @@ func (p *past) pass() string {
 		p.publish(p.crawls[p.random.IntN(len(p.crawls))])
 	}
 	if p.random.IntN(4) == 0 {
-		_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
-			Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-			Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Segments.Expendable},
-		})
-		testkit.Must(p.t, err)
+		p.expire()
 	}
 	testkit.Must(p.t, p.Catalog.Merge(p.t.Context()))
 	p.now = time.Date(p.now.Year(), p.now.Month(), p.now.Day()+1, 3, 0, 0, 0, time.UTC)
@@ -371,6 +377,83 @@ func TestKindsOfChanges(t *testing.T) {
 	lines = dayChanges(t, p.Library, everyone, p.now.Format("20060102"))
 	if len(lines) < 5 || lines[0].ID != "" || lines[0].Host != host || slices.ContainsFunc(lines, func(l library.DayChange) bool { return l.URL != "" || l.Change != "withdrawn" }) {
 		t.Errorf("a host is taken down: %+v", lines)
+	}
+}
+
+// A page that robots may not collect or index any more is told on the day on which that begins,
+// without a visit, too; and each later line of the page says that it is so, until it ends.
+func TestForbiddenPages(t *testing.T) {
+	p := newPast(t, testkit.Random(t))
+	const host = "www.h0.jp"
+	page := func(path string) string { return "http://" + host + "/" + path }
+	first := p.now
+	asks := func(r *archive.Record, what string) *archive.Record {
+		r.Preferences = what
+		return r
+	}
+	found := func(path, what string) *archive.Record { // as it was, by a 200
+		r := servetest.Again(page(path), path, first, p.now)
+		r.HTTP = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
+		return asks(r, what)
+	}
+	const rules, none = "User-agent: *\nDisallow: /private\nUser-agent: other\nDisallow: /\n", "User-agent: *\nDisallow:\n"
+	robots := func(text string) *archive.Record { return servetest.Page(page("robots.txt"), text, p.now) }
+	steps := []struct {
+		records func() []*archive.Record
+		want    map[string]string // besides the robots.txt
+	}{
+		{func() (all []*archive.Record) {
+			for _, path := range []string{"open", "meta", "tag", "private/a", "private/b", "others"} {
+				all = append(all, servetest.Page(page(path), path, p.now))
+			}
+			return append(all, robots(none), asks(servetest.Page(page("never"), "never", p.now), "robots=none"))
+		}, map[string]string{"open": "new", "meta": "new", "tag": "new", "private/a": "new", "private/b": "new", "others": "new", "never": "new noindex"}},
+		{func() []*archive.Record {
+			return []*archive.Record{robots(rules), asks(servetest.Page(page("meta"), "another", p.now), "robots=noindex, nofollow"), found("tag", "x-robots-tag=noindex"),
+				found("others", "x-robots-tag=otherbot: noindex")}
+		}, map[string]string{"meta": "forbidden noindex", "tag": "forbidden noindex", "private/a": "forbidden robots.txt", "private/b": "forbidden robots.txt", "others": "unchanged"}},
+		{func() []*archive.Record {
+			return []*archive.Record{robots(rules), servetest.Again(page("tag"), "tag", first, p.now), asks(servetest.Page(page("meta"), "a third", p.now), "robots=noindex")}
+		}, map[string]string{"tag": "unchanged noindex", "meta": "changed noindex"}},
+		{func() []*archive.Record {
+			return []*archive.Record{servetest.Answer(page("robots.txt"), 404, p.now), found("tag", "")}
+		}, map[string]string{"tag": "unchanged", "private/a": "unchanged", "private/b": "unchanged"}},
+	}
+	for i, step := range steps {
+		p.Publish("", map[string][]*archive.Record{host: step.records()})
+		day := p.now.Format("20060102")
+		p.now = p.now.AddDate(0, 0, 1)
+		got := make(map[string]string)
+		for _, l := range dayChanges(t, p.Library, everyone, day) {
+			if path := strings.TrimPrefix(l.URL, page("")); path != "robots.txt" {
+				got[path] = strings.TrimSpace(l.Change + " " + l.Forbidden)
+			}
+			if l.DayPlace == nil {
+				t.Errorf("day %d: %s has no place", i+1, l.URL)
+			}
+		}
+		if !maps.Equal(got, step.want) {
+			t.Errorf("day %d: there are\n%q, want\n%q", i+1, got, step.want)
+		}
+	}
+}
+
+// A day of which something has expired says so of each host, and nothing that it does not have.
+func TestExpiredDays(t *testing.T) {
+	p := newPast(t, testkit.Random(t))
+	const host = "www.h0.jp"
+	var days []string
+	for i := range 5 {
+		p.Publish("", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", fmt.Sprint(i), p.now)}})
+		days = append(days, p.now.Format("20060102"))
+		p.now = p.now.AddDate(0, 0, 1)
+	}
+	p.expire()
+	for i, day := range days {
+		lines := dayChanges(t, p.Library, everyone, day)
+		if expired := i < 3; len(lines) != 1 || (lines[0].Change == library.ChangeExpired) != expired || lines[0].Host != host || expired && (lines[0].URL != "" || lines[0].ID != "") {
+			t.Errorf("day %d tells %+v", i+1, lines)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Locatio
 type History struct {
 	key     string
 	entries []SegmentEntry // including those that are taken down
+	expired []SegmentEntry // those that are kept no more
 	stones  []Tombstone    // in the order in which they were recorded
 	dayAt   func(time.Time) string
 }
@@ -37,13 +38,16 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 		if err == nil {
 			gone, err = expired.hold(ctx, row)
 		}
-		if err == nil && !gone {
+		if err == nil {
 			e, err = entryOfRow(row)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("catalog: history of %s: %w", host, err)
-		}
-		if !gone && (s.veil == nil || !s.veil.Hides(e)) {
+		case s.veil != nil && s.veil.Hides(e):
+		case gone:
+			h.expired = append(h.expired, e)
+		default:
 			h.entries = append(h.entries, e)
 		}
 	}
@@ -51,7 +55,17 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 }
 
 // Empty reports whether the host never had anything.
-func (h *History) Empty() bool { return len(h.entries) == 0 }
+func (h *History) Empty() bool { return len(h.entries)+len(h.expired) == 0 }
+
+// Expired reports whether something that was published of the host on a day has expired. Of what is
+// taken down it says nothing.
+func (h *History) Expired(day string) bool {
+	down := tombstones{}
+	for _, t := range h.stones {
+		down.apply(t)
+	}
+	return slices.ContainsFunc(h.expired, func(e SegmentEntry) bool { return DayOf(e.Edition) == day && !down.cover(e) })
+}
 
 // At returns the entries that were visible at the end of a day, in the order of publication, and
 // the take-downs that were in force then. Entries under an embargo at that time were not visible.

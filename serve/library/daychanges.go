@@ -31,6 +31,8 @@ const (
 	ChangeGone      = "gone"      // the server says 404 or 410
 	ChangeMoved     = "moved"     // the server says 301 or 308
 	ChangeFailed    = "failed"    // another answer, at a URL that has no page
+	ChangeForbidden = "forbidden" // a page that could be collected and indexed, and may not since: see DayChange.Forbidden
+	ChangeExpired   = "expired"   // of a host: some of what the day brought is not kept any more
 	ChangeWithdrawn = "withdrawn" // taken down; of a page only the SHA-256 of its URL is told
 )
 
@@ -47,8 +49,17 @@ type DayChange struct {
 	File   string    `json:"file,omitempty"`   // name of the page's file in tar archives, or of the host's folder; none: it is no file
 	To     string    `json:"to,omitempty"`     // where a page has moved to
 
+	// Forbidden says what forbids to collect or to index a page now: ByRobots or ByNoIndex.
+	Forbidden string `json:"forbidden,omitempty"`
+
 	*DayPlace // of the record that stands for the URL now; nil: none does
 }
+
+// What forbids a page to robots.
+const (
+	ByRobots  = "robots.txt" // the host's newest, for Sheaf's robots
+	ByNoIndex = "noindex"    // in the page's newest meta element or X-Robots-Tag header
+)
 
 // DayPlace says where a record lies in a day's volumes.
 type DayPlace struct {
@@ -67,6 +78,7 @@ type stand struct {
 	cell int
 	of   *archive.Cell
 	part archive.Part
+	asks string // what its newest visit asked: archive.Record.Preferences
 }
 
 func (s stand) same(o stand) bool { return s.seg.Seq == o.seg.Seq && s.cell == o.cell }
@@ -78,6 +90,8 @@ type hostDay struct {
 	place         Placer
 	emit          func(DayChange) error
 	before, after map[string]stand
+	rulesBefore   robotsRules
+	rules         robotsRules          // at the day's end
 	visited       map[string]time.Time // URLs of which the day has a record, and the time of the last
 	shown         map[int64]bool       // sequence numbers of the segments that are to be seen now
 	now           *Host                // nil: nothing is to be seen now
@@ -106,6 +120,14 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 		return err
 	}
 	if d.after, lost, err = d.stateAt(ctx, history, day); err != nil {
+		return err
+	}
+	if history.Expired(day) {
+		if err := emit(DayChange{Host: host, Change: ChangeExpired}); err != nil {
+			return err
+		}
+	}
+	if err := d.readRules(ctx, host); err != nil {
 		return err
 	}
 	erased := slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
@@ -142,7 +164,7 @@ func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day str
 	}
 	for url, records := range spots(parts) {
 		if s, ok := standing(parts, records); ok {
-			state[url] = stand{segments[s.part], s.cell, &parts[s.part].Index.Cells[s.cell], parts[s.part]}
+			state[url] = stand{segments[s.part], s.cell, &parts[s.part].Index.Cells[s.cell], parts[s.part], asked(parts, records)}
 		}
 		for _, s := range records {
 			if day == d.day && catalog.DayOf(segments[s.part].Edition) == day && d.sees(segments[s.part], url, s.time) {
@@ -169,7 +191,9 @@ func (d *hostDay) url(ctx context.Context, host, url string) error {
 		return d.emit(line)
 	}
 	visit, visited := d.visited[url]
-	if !d.sees(is.seg, url, is.of.Time) || there && is.same(was) && !visited {
+	line.Forbidden = d.rules.forbid(is)
+	wasForbidden := there && d.rulesBefore.forbid(was) != ""
+	if !d.sees(is.seg, url, is.of.Time) || there && is.same(was) && !visited && (line.Forbidden != "") == wasForbidden {
 		return nil
 	}
 	line.URL, line.Time, line.Status, line.Digest, line.File = url, is.of.Time, is.of.Status, is.of.Digest, is.of.Name
@@ -178,6 +202,8 @@ func (d *hostDay) url(ctx context.Context, host, url string) error {
 	}
 	alike := there && was.of.Digest == is.of.Digest && was.of.Status == is.of.Status && (was.of.Kind == archive.Page) == (is.of.Kind == archive.Page)
 	switch {
+	case line.Forbidden != "" && !wasForbidden && there && was.of.Kind == archive.Page:
+		line.Change = ChangeForbidden
 	case there && is.same(was), alike && d.sees(was.seg, url, was.of.Time):
 		line.Change = ChangeUnchanged
 	case is.of.Kind == archive.Page && there && was.of.Kind == archive.Page:

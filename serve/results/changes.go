@@ -20,6 +20,7 @@ type changeRow struct {
 	Digest     *string    `parquet:"digest,optional"`
 	File       *string    `parquet:"file,optional"`
 	To         *string    `parquet:"to,optional"`
+	Forbidden  *string    `parquet:"forbidden,optional,dict"`
 	Day        *string    `parquet:"day,optional,dict"`
 	Volume     *string    `parquet:"volume,optional,dict"`
 	TarOffset  *int64     `parquet:"tar_offset,optional"`
@@ -39,7 +40,7 @@ func NewChanges(to io.Writer) *Changes { return &Changes{to: newParquet[changeRo
 
 // Add adds a row.
 func (c *Changes) Add(l library.DayChange) error {
-	row := changeRow{Host: l.Host, URL: some(l.URL), ID: some(l.ID), Change: l.Change, Time: some(l.Time), Status: some(int32(l.Status)), Digest: some(l.Digest), File: some(l.File), To: some(l.To)}
+	row := changeRow{Host: l.Host, URL: some(l.URL), ID: some(l.ID), Change: l.Change, Time: some(l.Time), Status: some(int32(l.Status)), Digest: some(l.Digest), File: some(l.File), To: some(l.To), Forbidden: some(l.Forbidden)}
 	if at := l.DayPlace; at != nil {
 		row.Day, row.Volume = &at.Day, &at.Volume
 		row.TarOffset, row.TarLength, row.WARCOffset, row.WARCLength = &at.Tar.Offset, &at.Tar.Length, &at.WARC.Offset, &at.WARC.Length

@@ -124,6 +124,27 @@ func (f *finder) withdrew(ctx context.Context, of source) error {
 	return err
 }
 
+// expired fails with library.ErrNotFound if nothing of a day's domain that the account may know of
+// has expired.
+func (f *finder) expired(ctx context.Context, of source) error {
+	last := of.editions[len(of.editions)-1]
+	key := fmt.Sprintf("expired %q %q %q %d", of.name, of.place, last.Name, f.view.Snap.Withdrawals())
+	some, err := library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
+		hosts, err := (&finder{f.tree, v}).changedHosts(ctx, of)
+		for _, host := range hosts {
+			history, err := v.Snap.History(ctx, host)
+			if err != nil || history.Expired(of.name) {
+				return err == nil, 128, err
+			}
+		}
+		return false, 128, err
+	})
+	if err == nil && !some {
+		err = library.ErrNotFound
+	}
+	return err
+}
+
 func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) error {
 	days, err := f.days(ctx)
 	if err != nil {

@@ -85,7 +85,10 @@ func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entr
 	if of.current {
 		return nil, library.ErrNotFound
 	}
-	return dir, f.withdrew(ctx, of)
+	if err := f.withdrew(ctx, of); !library.IsNotFound(err) {
+		return dir, err
+	}
+	return dir, f.expired(ctx, of)
 }
 
 // findTable finds a table of what a volume has, if one was made of it as the account sees it.

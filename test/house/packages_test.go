@@ -97,11 +97,11 @@ func TestPackagesAreShort(t *testing.T) {
 		case "archive":
 			most = 5690 // a view of pages' files alone
 		case "archive/catalog":
-			most = 5590 // days: their editions, their end, and what hosts had at it; the time by which editions expire
+			most = 5640 // days: their editions, their end, and what hosts had at it; the time by which editions expire
 		case "cmd/sheaf/service":
 			most = 4384
 		case "serve/library":
-			most = 4200 // the states of hosts at the ends of days
+			most = 4330 // the states of hosts at the ends of days, and what robots may not have of them
 		case "ingest/foreign":
 			most = 4300
 		}
