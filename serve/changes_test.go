@@ -132,19 +132,54 @@ type past struct {
 	crawls []*crawl
 	late   map[string][]*archive.Record // of a robot that delivers later
 	downs  []catalog.Tombstone
+	rules  *account.Rules
+	made   []account.Rule // access rules in force
 }
 
 func newPast(t *testing.T, random *rand.Rand) *past {
 	p := &past{Site: servetest.New(t, nil), t: t, random: random, now: time.Date(2026, 12, 1, 3, 0, 0, 0, time.UTC)}
-	var err error
-	p.Catalog, err = catalog.Open(t.Context(), p.Store, catalog.Options{Now: func() time.Time { return p.now }, Fanout: 3})
-	testkit.Must(t, err)
-	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Accounts: p.Accounts, Volume: 24 << 10})
-	testkit.Must(t, err)
+	p.start()
 	for i := range 3 {
 		p.crawls = append(p.crawls, &crawl{fmt.Sprintf("www.h%d.jp", i), random, make([]string, 5), make([]time.Time, 5)})
 	}
 	return p
+}
+
+// start starts the service anew: whatever it held in memory is gone.
+func (p *past) start() {
+	now := func() time.Time { return p.now }
+	var err error
+	p.Catalog, err = catalog.Open(p.t.Context(), p.Store, catalog.Options{Now: now, Fanout: 3})
+	testkit.Must(p.t, err)
+	p.rules = account.NewRules(p.DB, slog.New(slog.DiscardHandler))
+	p.rules.Now = now
+	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Accounts: p.Accounts, Rules: p.rules, Volume: 24 << 10})
+	testkit.Must(p.t, err)
+}
+
+// rule adds an access rule, or removes one.
+func (p *past) rule() {
+	if len(p.made) > 0 && p.random.IntN(3) == 0 {
+		i := p.random.IntN(len(p.made))
+		testkit.Must(p.t, p.rules.Remove(p.t.Context(), p.made[i].ID))
+		p.made = slices.Delete(p.made, i, i+1)
+		return
+	}
+	host := p.crawls[p.random.IntN(len(p.crawls))].host
+	r := account.Rule{Domain: host, Accounts: []string{"alice"}, Reason: "contract"}
+	switch p.random.IntN(5) {
+	case 0:
+		r.Days = 1 + p.random.IntN(3)
+	case 1:
+		r = account.Rule{Domain: "*", Days: 1 + p.random.IntN(2), From: p.now.Add(-36 * time.Hour), To: p.now.Add(36 * time.Hour), Reason: "elections"}
+	case 2:
+		r = account.Rule{URLPrefix: fmt.Sprintf("http://%s/p%d", host, p.random.IntN(5)), Until: p.now.Add(time.Duration(p.random.IntN(72)) * time.Hour), Reason: "embargo"}
+	case 3:
+		r = account.Rule{URLPrefix: fmt.Sprintf("http://%s/p%d", host, p.random.IntN(5)), Days: 1 + p.random.IntN(3), Accounts: []string{"alice"}, Reason: "embargo"}
+	}
+	r, err := p.rules.Add(p.t.Context(), r)
+	testkit.Must(p.t, err)
+	p.made = append(p.made, r)
 }
 
 // publish publishes what the robots bring, and sometimes what one brings late.
@@ -201,21 +236,28 @@ func (p *past) decide() {
 func (p *past) expire() {
 	_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
 		Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-		Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Segments.Expendable},
+		Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Expendable},
 	})
 	testkit.Must(p.t, err)
 }
 
-// pass lets a day pass, and returns its name.
+// pass lets a day pass up to its last second, and returns its name.
 func (p *past) pass() string {
+	if p.now.Hour() == 23 {
+		p.now = p.now.Add(time.Second).Add(3 * time.Hour)
+	}
 	day := p.now.Format("20060102")
 	if p.random.IntN(8) > 0 {
 		p.publish(p.crawls[:1+p.random.IntN(len(p.crawls))]...)
 	}
 	for range p.random.IntN(4) {
 		p.now = p.now.Add(2 * time.Hour)
-		if p.random.IntN(2) == 0 {
+		switch p.random.IntN(5) {
+		case 0, 1:
 			p.decide()
+			continue
+		case 2:
+			p.rule()
 			continue
 		}
 		p.publish(p.crawls[p.random.IntN(len(p.crawls))])
@@ -224,7 +266,11 @@ func (p *past) pass() string {
 		p.expire()
 	}
 	testkit.Must(p.t, p.Catalog.Merge(p.t.Context()))
-	p.now = time.Date(p.now.Year(), p.now.Month(), p.now.Day()+1, 3, 0, 0, 0, time.UTC)
+	testkit.Must(p.t, p.rules.TellNow(p.t.Context(), p.Catalog))
+	if p.random.IntN(4) == 0 {
+		p.start()
+	}
+	p.now = time.Date(p.now.Year(), p.now.Month(), p.now.Day(), 23, 59, 59, 0, time.UTC)
 	return day
 }
 
@@ -256,8 +302,9 @@ func (p *past) compare(what string, got, want map[string]string) {
 }
 
 // Who has the state of a day and follows the days after it has the state of the last: each night,
-// or all of them in the end, whatever was taken down, came back, expired or came late meanwhile. No
-// line names a page that nobody may see.
+// or all of them in the end, whatever was taken down, hidden by rules or shown again, expired or
+// came late meanwhile, and whenever the service was killed. No line names a page that nobody may
+// see.
 func TestDaysLeadFromStateToState(t *testing.T) {
 	histories := 24
 	if testkit.Full() {

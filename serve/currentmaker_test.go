@@ -319,7 +319,7 @@ func TestCurrentAndExpiry(t *testing.T) {
 	testkit.Must(t, err)
 	r, err := later.Collect(t.Context(), catalog.CollectOptions{
 		Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-		Retention: catalog.Retention{Keep: 24 * time.Hour, Expendable: s.Library.Archive.Segments.Expendable},
+		Retention: catalog.Retention{Keep: 24 * time.Hour, Expendable: s.Library.Archive.Expendable},
 	})
 	testkit.Must(t, err)
 	if r.Retained.Expired != 7 { // of five hosts the first edition, of two of them the second

@@ -147,7 +147,7 @@ func TestFeed(t *testing.T) {
 			}
 			down = down[:len(down)-1]
 		case kind == 9 && step > 12:
-			retention := catalog.Retention{Keep: 5 * 24 * time.Hour, Expendable: s.Library.Archive.Segments.Expendable}
+			retention := catalog.Retention{Keep: 5 * 24 * time.Hour, Expendable: s.Library.Archive.Expendable}
 			if _, err := s.Catalog.Collect(t.Context(), catalog.CollectOptions{Retention: retention}); err != nil {
 				t.Fatal(err)
 			}

@@ -166,7 +166,7 @@ func TestRetention(t *testing.T) {
 		t.Helper()
 		r, err := s.Catalog.Collect(t.Context(), catalog.CollectOptions{
 			Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-			Retention: catalog.Retention{Keep: 10 * 24 * time.Hour, Expendable: s.Library.Archive.Segments.Expendable},
+			Retention: catalog.Retention{Keep: 10 * 24 * time.Hour, Expendable: s.Library.Archive.Expendable},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +283,7 @@ func TestExpendable(t *testing.T) {
 				s.Publish(at(i).Format("20060102"), map[string][]*archive.Record{"a.jp": captures})
 			}
 			lines := linesOf(t, s, "a.jp")
-			goes, err := s.Library.Archive.Segments.Expendable(t.Context(), lines, len(lines)-1)
+			goes, err := s.Library.Archive.Expendable(t.Context(), lines, len(lines)-1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,8 +47,8 @@ func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, c
 	if err != nil {
 		return since, false, err
 	}
-	if begin, err := time.ParseInLocation(dayForm, day, s.catalog.opt.Location); err == nil {
-		since = begin.AddDate(0, 0, 1).Add(Over).UTC()
+	if end, err := s.DayEnd(day); err == nil {
+		since = end.Add(Over).UTC()
 		complete = !s.catalog.opt.Now().Before(since)
 	}
 	for row, err := range scanFrom(ctx, runs, tableEdition, tableEdition+day+"z") {

@@ -10,6 +10,12 @@ import (
 // DayAt returns the day, yyyymmdd, of a time in the catalog's zone.
 func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Location).Format(dayForm) }
 
+// DayEnd returns when a day, yyyymmdd, ends in the catalog's zone: the first moment of the next.
+func (s *Snapshot) DayEnd(day string) (time.Time, error) {
+	begin, err := time.ParseInLocation(dayForm, day, s.catalog.opt.Location)
+	return begin.AddDate(0, 0, 1), err
+}
+
 // History tells which entries of a host were visible at the end of a day, as far as they are still
 // stored.
 type History struct {
@@ -20,8 +26,8 @@ type History struct {
 	dayAt   func(time.Time) string
 }
 
-// History returns the history of a host, without entries that the snapshot's veil hides. It
-// includes entries that are taken down; callers must not show them.
+// History returns the history of a host. It includes what is taken down, which callers must show to
+// nobody, and what the snapshot's veil hides.
 func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -44,7 +50,6 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("catalog: history of %s: %w", host, err)
-		case s.veil != nil && s.veil.Hides(e):
 		case gone:
 			h.expired = append(h.expired, e)
 		default:
@@ -57,42 +62,48 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 // Empty reports whether the host never had anything.
 func (h *History) Empty() bool { return len(h.entries)+len(h.expired) == 0 }
 
-// Expired reports whether something that was published of the host on a day has expired. Of what is
-// taken down it says nothing.
-func (h *History) Expired(day string) bool {
+// Expired reports whether something that was published of the host on a day, and that a veil does
+// not hide, has expired. Of what is taken down it says nothing.
+func (h *History) Expired(day string, veil Veil) bool {
 	down := tombstones{}
 	for _, t := range h.stones {
 		down.apply(t)
 	}
-	return slices.ContainsFunc(h.expired, func(e SegmentEntry) bool { return DayOf(e.Edition) == day && !down.cover(e) })
+	return slices.ContainsFunc(h.expired, func(e SegmentEntry) bool { return DayOf(e.Edition) == day && !down.cover(e) && !veil.Hides(e) })
 }
 
-// At returns the entries that were visible at the end of a day, in the order of publication, and
-// the take-downs that were in force then. Entries under an embargo at that time were not visible.
-// lost has the sequence numbers of entries that cannot be read any more, because they were taken
-// down and then erased.
-func (h *History) At(day string) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
+// Cover is a Veil that says of which entries it may hide single records.
+type Cover interface {
+	Veil
+	MayHide(l SegmentEntry) bool
+}
+
+// At returns the entries that were visible at the end of a day, when a veil hid some, in the order
+// of publication, and the take-downs that were in force then. lost has the sequence numbers of
+// entries that were visible with all their records and cannot be read any more, because they were
+// taken down later and then erased, or have expired.
+func (h *History) At(day string, veil Cover) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
 	live, erased := tombstones{}, tombstones{}
-	var embargoes []Tombstone
 	for _, t := range h.stones {
-		later := h.dayAt(t.At) > day
 		switch {
 		case t.Act == Erase:
 			erased.apply(t)
-		case t.Act == Lift && later && !live.down(t) && !slices.ContainsFunc(h.stones, func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) }):
-			embargoes = append(embargoes, t) // a lift that ends no take-down
-		case !later:
+		case h.dayAt(t.At) <= day:
 			live.apply(t)
 		}
 	}
 	for _, e := range h.entries {
-		embargoed := slices.ContainsFunc(embargoes, func(t Tombstone) bool { return e.Published.Before(t.At) && t.covers(e) })
 		switch {
-		case DayOf(e.Edition) > day || embargoed || live.cover(e):
+		case DayOf(e.Edition) > day || live.cover(e) || veil.Hides(e):
 		case erased.cover(e):
 			lost = append(lost, e.Seq)
 		default:
 			entries = append(entries, e)
+		}
+	}
+	for _, e := range h.expired {
+		if DayOf(e.Edition) <= day && !live.cover(e) && !veil.Hides(e) && !veil.MayHide(e) {
+			lost = append(lost, e.Seq)
 		}
 	}
 	return entries, live[h.key], lost

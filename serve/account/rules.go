@@ -32,13 +32,15 @@ type Rules struct {
 	mu    sync.Mutex    // guards what follows
 	known bool          // rules have been read
 	rules []storedRules // in force, by number
+	past  []storedRules // those that were removed
 }
 
 // storedRules is a rule as the database has it.
 type storedRules struct {
 	Rule
-	Told  time.Time
-	Epoch int64
+	Told    time.Time
+	Epoch   int64
+	Removed time.Time // zero: it is in force
 }
 
 // NewRules returns the rules in a database, whose migrations must have run.
@@ -52,16 +54,26 @@ func (x *Rules) Veil(ctx context.Context, a *Account, scope Scope) (*Veil, error
 	if x == nil {
 		return nil, nil
 	}
-	x.mu.Lock()
-	known, rules := x.known, x.rules
-	x.mu.Unlock()
-	if !known {
-		var err error
-		if rules, err = x.read(ctx); err != nil {
-			return nil, err
-		}
+	rules, _, err := x.all(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return newVeil(rules, a, scope, x.Now()), nil
+}
+
+// all returns the rules in force and those that were removed.
+func (x *Rules) all(ctx context.Context) (rules, past []storedRules, err error) {
+	x.mu.Lock()
+	known := x.known
+	x.mu.Unlock()
+	if !known {
+		if _, err := x.read(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rules, x.past, nil
 }
 
 // Run reads the rules again every few seconds, until ctx ends.
@@ -79,19 +91,26 @@ func (x *Rules) read(ctx context.Context) ([]storedRules, error) {
 	rules, err := db.List(ctx, x.db, func(rows *sql.Rows, r *storedRules) error {
 		var text []byte
 		var id int64
-		err := rows.Scan(&id, &text, db.At(&r.Created), db.At(&r.Told), &r.Epoch)
+		err := rows.Scan(&id, &text, db.At(&r.Created), db.At(&r.Told), &r.Epoch, db.At(&r.Removed))
 		if err == nil {
 			created := r.Created
 			err = json.Unmarshal(text, &r.Rule)
 			r.ID, r.Created = id, created
 		}
 		return err
-	}, `SELECT id, rule, created, told, epoch FROM access_rules WHERE removed = 0 ORDER BY id`)
+	}, `SELECT id, rule, created, told, epoch, removed FROM access_rules ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("access rules: %w", err)
 	}
-	x.rules, x.known = rules, true
-	return rules, nil
+	x.rules, x.past, x.known = nil, nil, true
+	for _, r := range rules {
+		if r.Removed.IsZero() {
+			x.rules = append(x.rules, r)
+		} else {
+			x.past = append(x.past, r)
+		}
+	}
+	return x.rules, nil
 }
 
 // List returns the rules in force, the oldest first.

@@ -16,12 +16,13 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/serve/account"
 )
 
 // What a day changed of a host is the difference between two states of the host: at the end of the
 // day before, and at the day's own end. A state is what latest chooses of the segments that were to
-// be seen then, by the take-downs that were in force then and the access rules of now. Of a URL
-// whose record is taken down or hidden now, only the SHA-256 is told, on the day of its withdrawal.
+// be seen then, by the take-downs and access rules that were in force then. Of a URL whose record
+// is taken down or hidden now, only the SHA-256 is told, on the day of its withdrawal.
 
 // The kinds of a DayChange.
 const (
@@ -122,7 +123,7 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	if d.after, lost, err = d.stateAt(ctx, history, day); err != nil {
 		return err
 	}
-	if history.Expired(day) {
+	if history.Expired(day, v.Veil) {
 		if err := emit(DayChange{Host: host, Change: ChangeExpired}); err != nil {
 			return err
 		}
@@ -152,12 +153,18 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 
 // stateAt returns the records that stood for the host's URLs at the end of a day. For lost see At.
 func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day string) (state map[string]stand, lost []int64, err error) {
-	segments, stones, lost := history.At(day)
+	veil, err := d.view.veilAt(ctx, day)
+	if err != nil {
+		return nil, nil, err
+	}
+	segments, stones, lost := history.At(day, veil)
 	state = make(map[string]stand)
 	if len(segments) == 0 {
 		return state, lost, nil
 	}
-	a := Of(d.view.hostWith(segments, stones), d.view.Archive).Named(Current)
+	host := d.view.hostWith(segments, stones)
+	host.veil = veil.OfHost(host.Name)
+	a := Of(host, d.view.Archive).Named(Current)
 	parts, err := a.readParts(ctx)
 	if err != nil {
 		return nil, lost, err
@@ -173,6 +180,40 @@ func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day str
 		}
 	}
 	return state, lost, nil
+}
+
+// veilAt returns what the rules hid from the account at the end of a day, or hide now if that is
+// still to come.
+func (v *AccountView) veilAt(ctx context.Context, day string) (*account.Veil, error) {
+	end, err := v.Snap.DayEnd(day)
+	if err != nil || v.Archive.Rules == nil || end.After(v.Archive.Rules.Now()) {
+		return v.Veil, err
+	}
+	return v.Archive.Rules.VeilAt(ctx, v.Account, v.Scope, end.Add(-1))
+}
+
+// Saw reports whether the account saw something of a host at the end of a day or of the day before,
+// of the pages that a take-down on that day names.
+func (v *AccountView) Saw(ctx context.Context, day string, t catalog.Tombstone) (bool, error) {
+	end, err := v.Snap.DayEnd(day)
+	if err != nil {
+		return false, err
+	}
+	history, err := v.Snap.History(ctx, t.Host)
+	if err != nil {
+		return false, err
+	}
+	for _, day := range []string{v.Snap.DayAt(end.AddDate(0, 0, -2)), day} {
+		veil, err := v.veilAt(ctx, day)
+		if err != nil {
+			return false, err
+		}
+		entries, _, lost := history.At(day, veil)
+		if len(entries)+len(lost) > 0 && (t.URLPrefix == "" || !veil.HidesPages(t.Host, t.URLPrefix)) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // sees reports whether a record is to be seen now.

@@ -3,19 +3,31 @@ package library
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // Expendable reports, for each of the first n of a host's segments, whether nothing needs it any
 // more. The segments are in the order of publication. Without the expendable ones, current has the
 // same records of the same segments, and each revisit that has its page now still has it.
 // Expendable reads the indexes of all segments and nothing else. It is for catalog.Retention.
-func (s *Segments) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
+//
+// This holds for readers who see all, and for those to whom no access rule is open.
+func (x *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
+	s := x.Segments
+	nobody := &account.Account{Domains: []string{"*"}}
+	veil, err := x.Rules.Veil(ctx, nobody, nobody.Scope())
+	if err != nil {
+		return nil, err
+	}
+	veil = veil.OfHost(segments[0].Host)
 	parts := make([]archive.Part, len(segments))
 	read, readCtx := errgroup.WithContext(ctx)
 	read.SetLimit(4)
@@ -29,12 +41,20 @@ func (s *Segments) Expendable(ctx context.Context, segments []catalog.SegmentEnt
 		return nil, fmt.Errorf("index of %s: %w", segments[0].Host, err)
 	}
 	k := &keeping{parts: parts, urls: spots(parts), stays: make([]bool, len(parts))}
+	shown := slices.Clone(parts)
+	for i, seg := range segments {
+		if veil.MayHide(seg) {
+			shown[i].Cells = (&Host{veil: veil}).Left(seg, parts[i].Index)
+		}
+	}
+	shownURLs := spots(shown)
 	for i := n; i < len(parts); i++ {
 		k.stays[i] = true
 	}
-	k.keepCurrent()
+	k.keepCurrent(k.urls)
+	k.keepCurrent(shownURLs)
 	k.keepOriginals()
-	if err := k.check(); err != nil {
+	if err := errors.Join(k.check(k.urls), k.check(shownURLs)); err != nil {
 		return nil, err
 	}
 	expendable := make([]bool, n)
@@ -56,8 +76,8 @@ func (k *keeping) cell(s spot) *archive.Cell { return &k.parts[s.part].Index.Cel
 // keepCurrent keeps what makes current what it is. For each URL these are the record that stands
 // for it, the revisit that confirms that record, and, if a temporary failure stands for the URL,
 // the answer that the page is gone.
-func (k *keeping) keepCurrent() {
-	for _, records := range k.urls {
+func (k *keeping) keepCurrent(urls map[string][]spot) {
+	for _, records := range urls {
 		for _, s := range decisive(k.parts, records) {
 			k.stays[s.part] = true
 		}
@@ -117,8 +137,8 @@ func (k *keeping) keep(s spot) (added bool) {
 
 // check computes current without the expendable segments. It must be the same, by the way the
 // segments were chosen; but what is deleted cannot be brought back.
-func (k *keeping) check() error {
-	for url, records := range k.urls {
+func (k *keeping) check(urls map[string][]spot) error {
+	for url, records := range urls {
 		var left []spot
 		for _, s := range records {
 			if k.stays[s.part] {

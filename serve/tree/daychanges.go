@@ -38,7 +38,10 @@ func (f *finder) changes(ctx context.Context, of source, name string) (*library.
 	if name == fileChangesTable && f.tree.opt.ChangeTable == nil {
 		return nil, library.ErrNotFound
 	}
-	d := f.changesDocument(of, name)
+	d, err := f.changesDocument(ctx, of, name)
+	if err != nil {
+		return nil, err
+	}
 	return f.longText(ctx, d, func(f *finder, ctx context.Context, w io.Writer) error {
 		if name == fileChangesTable {
 			to := f.tree.opt.ChangeTable(w)
@@ -55,15 +58,16 @@ func (f *finder) changes(ctx context.Context, of source, name string) (*library.
 	})
 }
 
-func (f *finder) changesDocument(of source, name string) library.Document {
+func (f *finder) changesDocument(ctx context.Context, of source, name string) (library.Document, error) {
 	v := f.view
+	rules, err := v.Archive.Rules.Mark(ctx)
 	d := library.Document{Name: name, Type: "application/gzip", Modified: v.Modified(of.published(), of.place, library.Any)}
 	if name == fileChangesTable {
 		d.Type = "application/vnd.apache.parquet"
 	}
 	last := of.editions[len(of.editions)-1]
-	d.Key = fmt.Sprintf("changes %q %q %q %d %q %s", of.name, of.place, last.Name, v.Snap.Withdrawals(), v.Scope.Under(of.place), v.Veil.State())
-	return d
+	d.Key = fmt.Sprintf("changes %q %q %q %d %q %s", of.name, of.place, last.Name, v.Snap.Withdrawals(), v.Scope.Under(of.place), rules+" "+v.Veil.State())
+	return d, err
 }
 
 // madeChanges returns the files of changes that were written before. Directories list no others,
@@ -73,7 +77,10 @@ func (f *finder) madeChanges(ctx context.Context, of source) (nodes []library.No
 		return nil, nil
 	}
 	for _, name := range []string{fileChanges, fileChangesTable} {
-		d := f.changesDocument(of, name)
+		d, err := f.changesDocument(ctx, of, name)
+		if err != nil {
+			return nil, err
+		}
 		if !d.Known(f.view.Archive.Memo) {
 			continue
 		}
@@ -122,8 +129,9 @@ func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, e
 	return hosts, nil
 }
 
-// withdrawn returns the keys of hosts of which something was taken down, lifted or erased on a day,
-// if the account may know of the host. They may come several times.
+// withdrawn returns the keys of the hosts of which something was taken down, lifted or erased on a
+// day, or of which access rules began or ended to hide something, if the account saw it then. They
+// may come several times.
 func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
 	v := f.view
 	key := fmt.Sprintf("withdrawn %d", v.Snap.Withdrawals())
@@ -141,18 +149,57 @@ func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err 
 		return nil, err
 	}
 	for _, t := range days[day] {
-		if !v.Scope.Holds(naming.HostPath(t.Host)) || t.URLPrefix != "" && v.Veil.HidesPages(t.Host, t.URLPrefix) {
+		if !v.Scope.Holds(naming.HostPath(t.Host)) {
 			continue
 		}
-		hidden, err := v.HidesWithdrawal(ctx, t.Host)
+		saw, err := v.Saw(ctx, day, t)
 		if err != nil {
 			return nil, err
 		}
-		if !hidden {
+		if saw {
 			keys = append(keys, catalog.Key(t.Host))
 		}
 	}
-	return keys, nil
+	turned, err := f.turned(ctx, day)
+	return append(keys, turned...), err
+}
+
+// turned returns the keys of hosts of which access rules may have begun or ended to hide something
+// from the account on a day. They may come several times.
+func (f *finder) turned(ctx context.Context, day string) (keys []string, err error) {
+	end, err := f.view.Snap.DayEnd(day)
+	if err != nil {
+		return nil, nil // it is no day
+	}
+	turns, err := f.view.Archive.Rules.Turns(ctx, f.view.Account, f.view.Scope, end.AddDate(0, 0, -1).Add(-1), end.Add(-1))
+	if err != nil || len(turns) == 0 {
+		return nil, err
+	}
+	key := fmt.Sprintf("turned %d %q %v", f.view.Snap.Version(), day, turns)
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (keys []string, cost int64, err error) {
+		editions, err := v.Snap.Editions(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, turn := range turns {
+			for _, ed := range editions {
+				if !ed.Published.After(turn.From) || ed.Published.After(turn.To) {
+					continue
+				}
+				for h, err := range v.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(turn.Place)) {
+					if err != nil {
+						return nil, 0, err
+					}
+					if place := strings.ReplaceAll(h.Key, ",", "/"); account.Within(place, turn.Place) && v.Scope.Holds(place) {
+						keys = append(keys, h.Key)
+					}
+				}
+			}
+			slices.Sort(keys)
+			keys = slices.Compact(keys)
+		}
+		return keys, int64(64 * len(keys)), nil
+	})
 }
 
 // ofVersion returns what compute makes of a version of the catalog, and keeps it under a key for

@@ -133,7 +133,7 @@ func (f *finder) expired(ctx context.Context, of source) error {
 		hosts, err := (&finder{f.tree, v}).changedHosts(ctx, of)
 		for _, host := range hosts {
 			history, err := v.Snap.History(ctx, host)
-			if err != nil || history.Expired(of.name) {
+			if err != nil || history.Expired(of.name, v.Veil) {
 				return err == nil, 128, err
 			}
 		}

@@ -344,7 +344,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		return nil, err
 	}
 	collector := upkeep.NewCollector(upkeep.CollectorOptions{
-		Catalog: a.catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: a.library.Archive.Segments.Expendable, Leases: b.state.leases, Log: b.log,
+		Catalog: a.catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: a.library.Archive.Expendable, Leases: b.state.leases, Log: b.log,
 		Merge: b.cfg.Poll, Every: collectEvery, Delay: catalog.MinDelay, Keep: b.cfg.Ingest.Collect.Keep,
 	})
 	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
