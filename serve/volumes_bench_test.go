@@ -136,3 +136,57 @@ func BenchmarkVolumeRead(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDayAtSize publishes two days of SHEAF_BENCH_HOSTS hosts (1,000) with ten pages of 1 kB,
+// of which three change, and then tells what the second day changed. It reports the seconds from
+// the publication to the files, and their bytes.
+//
+//	SHEAF_BENCH_HOSTS=10000 go test ./serve -run '^$' -bench DayAtSize -benchtime 1x
+func BenchmarkDayAtSize(b *testing.B) {
+	const pages, changed = 10, 3
+	hosts := servetest.Number("SHEAF_BENCH_HOSTS", 1000)
+	random := testkit.Random(b)
+	text := func() string {
+		body := make([]byte, 1000)
+		for i := range body {
+			body[i] = "aeiou tnsrhl"[random.IntN(12)]
+		}
+		return string(body)
+	}
+	for b.Loop() {
+		s := servetest.New(b, nil)
+		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+		testkit.Must(b, err)
+		first, second := make(map[string][]*archive.Record), make(map[string][]*archive.Record)
+		for i := range hosts {
+			host := fmt.Sprintf("www.u%06d.jp", i)
+			for j := range pages {
+				url, body := fmt.Sprintf("http://%s/%d", host, j), text()
+				first[host] = append(first[host], servetest.Page(url, body, dayOne))
+				next := servetest.Again(url, body, dayOne, dayOne.AddDate(0, 0, 1))
+				if j < changed {
+					next = servetest.Page(url, text(), dayOne.AddDate(0, 0, 1))
+				}
+				second[host] = append(second[host], next)
+			}
+		}
+		s.Publish("20261120", first)
+		s.Publish("20261121", second)
+		begun := time.Now()
+		testkit.Must(b, lib.Tree.MakeChanges(b.Context(), everyone, "20261121"))
+		b.ReportMetric(time.Since(begun).Seconds(), "s/changes")
+		for name, what := range map[string]string{"changes.jsonl.gz": "B/line", "changes.parquet": "B/row"} {
+			n, err := lib.Tree.Stat(b.Context(), everyone, "/days/20261121/jp/"+name)
+			testkit.Must(b, err)
+			b.ReportMetric(float64(n.Size)/float64(hosts*pages), what)
+		}
+		var tar int64
+		for n, err := range lib.Tree.List(b.Context(), everyone, "/days/20261121/jp") {
+			testkit.Must(b, err)
+			if strings.HasSuffix(n.Name, ".tar.gz") {
+				tar += n.Size
+			}
+		}
+		b.ReportMetric(float64(tar)/float64(hosts*changed), "B/changed")
+	}
+}

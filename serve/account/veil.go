@@ -90,6 +90,17 @@ func stateOf(rules []applied) string {
 	return b.String()
 }
 
+// Parts names what the veil hides in parts: single records, or by when they were fetched or how
+// they were imported, and not the whole host.
+func (v *Veil) Parts() string {
+	if v == nil {
+		return ""
+	}
+	return stateOf(slices.DeleteFunc(slices.Clone(v.rules), func(r applied) bool {
+		return r.URLPrefix == "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero()
+	}))
+}
+
 // Since returns when the rules were added that may hide something of hosts at, below or above a
 // place.
 func (v *Veil) Since(place string) (times []time.Time) {

@@ -131,7 +131,11 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	if err := d.readRules(ctx, host); err != nil {
 		return err
 	}
-	erased := slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
+	turned, err := d.turned(ctx, host, dayBefore)
+	if err != nil {
+		return err
+	}
+	erased := len(lostBefore) > 0 && turned || slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
 	if erased || len(d.before) > 0 && len(d.after) == 0 {
 		// Nobody knows the URLs of what is erased. So all that is left is told anew.
 		if err := emit(DayChange{Host: host, Change: ChangeWithdrawn, File: naming.HostDir(host) + "/"}); err != nil {
@@ -149,6 +153,17 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 		}
 	}
 	return nil
+}
+
+// turned reports whether rules began or ended to hide parts of a host on the day. If records have
+// expired that stood before, nobody knows what these parts have replaced.
+func (d *hostDay) turned(ctx context.Context, host, dayBefore string) (bool, error) {
+	was, err := d.view.veilAt(ctx, dayBefore)
+	if err != nil {
+		return false, err
+	}
+	is, err := d.view.veilAt(ctx, d.day)
+	return was.OfHost(host).Parts() != is.OfHost(host).Parts(), err
 }
 
 // stateAt returns the records that stood for the host's URLs at the end of a day. For lost see At.

@@ -19,7 +19,9 @@ import (
 // same records of the same segments, and each revisit that has its page now still has it.
 // Expendable reads the indexes of all segments and nothing else. It is for catalog.Retention.
 //
-// This holds for readers who see all, and for those to whom no access rule is open.
+// This holds for readers who see all, and for those to whom no access rule is open. While a rule
+// hides some records of a segment, nothing is expendable: the end of the rule may show again what
+// is older than other records that are visible.
 func (x *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
 	s := x.Segments
 	nobody := &account.Account{Domains: []string{"*"}}
@@ -43,8 +45,10 @@ func (x *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntr
 	k := &keeping{parts: parts, urls: spots(parts), stays: make([]bool, len(parts))}
 	shown := slices.Clone(parts)
 	for i, seg := range segments {
-		if veil.MayHide(seg) {
-			shown[i].Cells = (&Host{veil: veil}).Left(seg, parts[i].Index)
+		if veil.Hides(seg) {
+			shown[i].Cells = []int{}
+		} else if veil.MayHide(seg) {
+			return make([]bool, n), nil
 		}
 	}
 	shownURLs := spots(shown)

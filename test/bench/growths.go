@@ -118,6 +118,16 @@ var growths = []growth{
 		},
 	},
 	{
+		"days", "what a day changed, of hosts with ten pages of 1 kB, of which three changed", "./serve", "DayAtSize", "hosts", []int{100, 1_000, 10_000},
+		by(map[string]float64{"SHEAF_BENCH_HOSTS": 1}),
+		[]curve{
+			{"from the publication to both lists", "DayAtSize s/changes", "%.2f s", 1, ""},
+			{"`changes.jsonl.gz`: bytes a line", "DayAtSize B/line", "%.1f B", 0, ""},
+			{"`changes.parquet`: bytes a row", "DayAtSize B/row", "%.1f B", 0, ""},
+			{"the day's tar: bytes a changed page", "DayAtSize B/changed", "%.1f B", 0, ""},
+		},
+	},
+	{
 		"crawl", "a crawl of 100 hosts without an interval", "./robotd", "Crawl/level=6", "pages", []int{100, 1_000, 10_000},
 		func(n int) []string { return []string{fmt.Sprint("SHEAF_BENCH_PAGES=", n/100)} },
 		[]curve{
