@@ -105,7 +105,7 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 }
 
 // resumeListening takes the clock for put forward if no robot was heard of for longer than maxPause
-// before the first call of Lapse.
+// before the first call of Lapse, unless none ever was.
 func (r *Roster) resumeListening(ctx context.Context, now time.Time) error {
 	var heard time.Time
 	err := r.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seen), 0) FROM robots`).Scan(db.At(&heard))
@@ -114,7 +114,7 @@ func (r *Roster) resumeListening(ctx context.Context, now time.Time) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(heard) > maxPause {
+	if !heard.IsZero() && now.Sub(heard) > maxPause {
 		r.listening.steady = now
 	}
 	return nil
