@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,13 @@ func TryLock(f *os.File) error { return call(f, unix.LOCK_EX|unix.LOCK_NB) }
 
 // Unlock releases the lock without closing the file.
 func Unlock(f *os.File) error { return call(f, unix.LOCK_UN) }
+
+// Held is a locked file. Close releases the lock at once, also while a program that this process
+// has just started still has the file open.
+type Held struct{ *os.File }
+
+// Close releases the lock and closes the file.
+func (h Held) Close() error { return errors.Join(Unlock(h.File), h.File.Close()) }
 
 // call repeats the call if a signal interrupts it.
 func call(f *os.File, how int) error {

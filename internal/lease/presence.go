@@ -93,7 +93,7 @@ func (p *Presence) Gone(name string) (bool, error) {
 }
 
 // Close ends the presence; so does the end of the process.
-func (p *Presence) Close() error { return p.file.Close() }
+func (p *Presence) Close() error { return files.Held{File: p.file}.Close() }
 
 // clear removes the file if its process has ended.
 func (p *Presence) clear(name string) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -59,7 +60,7 @@ func LoadJSON(path string, v any) error {
 
 // Lock locks the folder for one daemon. The kernel drops the lock with the process, however that
 // ends. If another process has the lock, the error is unix.EWOULDBLOCK.
-func Lock(dir string) (*os.File, error) {
+func Lock(dir string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "robot.lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
@@ -68,5 +69,5 @@ func Lock(dir string) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("another robotd works in %s: %w", dir, err)
 	}
-	return f, nil
+	return files.Held{File: f}, nil
 }

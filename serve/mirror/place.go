@@ -105,7 +105,7 @@ func openPlace(dir string) (*place, error) {
 
 func (p *place) own(name string) string { return filepath.Join(p.dir, ownDir, name) }
 
-func (p *place) close() error { return p.lock.Close() }
+func (p *place) close() error { return files.Held{File: p.lock}.Close() }
 
 // load loads the state. fresh says that there is none.
 func (p *place) load() (s state, fresh bool, err error) {

@@ -128,7 +128,7 @@ func lockData(cfg Config) (io.Closer, error) {
 		f.Close()
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	return f, nil
+	return files.Held{File: f}, nil
 }
 
 func writePID(f *os.File) error {
