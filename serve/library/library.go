@@ -66,8 +66,8 @@ type Segments struct {
 	Memo  *cache.Memo // keeps indexes
 }
 
-// indexCost is about what a record takes in a cached index, in bytes.
-const indexCost = 600
+// IndexCost is about what a record takes in a cached index, in bytes.
+const IndexCost = 600
 
 // Source returns the stored bytes of a segment.
 func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
@@ -87,7 +87,7 @@ func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archiv
 		if err != nil {
 			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)
 		}
-		return index, int64(1+len(index.Cells)) * indexCost, nil
+		return index, int64(1+len(index.Cells)) * IndexCost, nil
 	})
 }
 

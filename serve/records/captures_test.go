@@ -1,12 +1,15 @@
 package records_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
@@ -44,4 +47,35 @@ func TestManyRecordsTakeTurns(t *testing.T) {
 		leave()
 		<-ended
 	})
+}
+
+// Looking for a URL in many segments that no index of URLs covers takes no more memory for long
+// than the cache may.
+func TestSortedIndexesKeepToTheCache(t *testing.T) {
+	testkit.Slow(t)
+	s := servetest.New(t, nil)
+	const host, days, each = "www.example.jp", 5, 3_000
+	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	for day := range days {
+		var of []*archive.Record
+		for n := range each {
+			of = append(of, servetest.Page(fmt.Sprintf("http://%s/%d/%d", host, day, n), "x", at))
+		}
+		s.Publish(at.AddDate(0, 0, day).Format("20060102"), map[string][]*archive.Record{host: of})
+	}
+	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, CacheBytes: 1 << 20})
+	testkit.Must(t, err)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	_, err = library.Records.Captures(t.Context(), &account.Account{Name: "all", Domains: []string{"*"}}, "http://"+host+"/0/0")
+	testkit.Must(t, err)
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("the cache may take 1 MiB, and %d KiB are held", grown>>10)
+	}
+	runtime.KeepAlive(library)
 }

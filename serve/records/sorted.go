@@ -12,6 +12,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/cache"
+	"sheaf/serve/library"
 )
 
 // sorted is a segment's index with the order of its cells by URL key and time.
@@ -41,7 +42,7 @@ func (r *Records) sorted(ctx context.Context, seg catalog.SegmentEntry) (sorted,
 			x, y := &index.Cells[a], &index.Cells[b]
 			return cmp.Or(strings.Compare(x.URLKey, y.URLKey), x.Time.Compare(y.Time), cmp.Compare(a, b))
 		})
-		return s, int64(len(s.order))*sortCost + 256, nil
+		return s, int64(1+len(s.order)) * (sortCost + library.IndexCost), nil // it may hold the index longer than the cache does
 	})
 }
 
