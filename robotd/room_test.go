@@ -230,8 +230,10 @@ func TestFullDiskForMoments(t *testing.T) {
 	emptied := make(chan error, 1)
 	cfg.Disk.Free = 0 // nobody measures the disk: it is full when a write fails
 	c := collectWith(t, cfg, Rounds{}, onFull{testLog(t).Handler(), func() {
-		if os.Remove(filler) == nil {
-			emptied <- (*look.Load())()
+		gone := os.Remove(filler)
+		err := (*look.Load())() // for each write that has failed, also before the filler went
+		if gone == nil {
+			emptied <- err
 		}
 	}})
 	measure := c.manners.Admission.Look
