@@ -83,10 +83,15 @@ func TestCopiesFollowTakedowns(t *testing.T) {
 	words := []string{page, good + ", page 1 "}
 	copies := map[string]string{}
 	run := func() {
-		testkit.Until(t, "the tables are made anew", func() bool {
+		testkit.Until(t, "the tables and lists are made anew", func() bool {
 			latest, _ := h.get("/pub/LATEST")
-			_, status := h.get("/pub/days/" + catalog.DayOf(strings.TrimSpace(latest)) + "/jp/00001.records.parquet")
-			return status == http.StatusOK
+			day := "/pub/days/" + catalog.DayOf(strings.TrimSpace(latest)) + "/jp/"
+			for _, name := range []string{"00001.records.parquet", "changes.jsonl.gz", "changes.parquet"} {
+				if _, status := h.get(day + name); status != http.StatusOK { // a directory lists none before
+					return false
+				}
+			}
+			return true
 		})
 		for name, f := range h.followers() {
 			if copies[name] == "" {
