@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +129,7 @@ type past struct {
 	*servetest.Site
 	t      *testing.T
 	random *rand.Rand
+	mu     sync.Mutex // guards now where a server runs
 	now    time.Time
 	crawls []*crawl
 	late   map[string][]*archive.Record // of a robot that delivers later
@@ -147,7 +149,11 @@ func newPast(t *testing.T, random *rand.Rand) *past {
 
 // start starts the service anew: whatever it held in memory is gone.
 func (p *past) start() {
-	now := func() time.Time { return p.now }
+	now := func() time.Time {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.now
+	}
 	var err error
 	p.Catalog, err = catalog.Open(p.t.Context(), p.Store, catalog.Options{Now: now, Fanout: 3})
 	testkit.Must(p.t, err)
@@ -588,7 +594,9 @@ func TestNightlyScript(t *testing.T) {
 		}
 		p.Publish("", records)
 		day := p.now.Format("20060102")
+		p.mu.Lock()
 		p.now = p.now.AddDate(0, 0, 1)
+		p.mu.Unlock()
 		run := exec.CommandContext(t.Context(), "bash", "-c", "# nightly.sh"+script, "nightly.sh", day)
 		run.Dir, run.Env = dir, append(os.Environ(), "SHEAF_DAYS="+strings.Replace(server.URL, "http://", "http://alice:alice@", 1)+"/pub/days")
 		if out, err := run.CombinedOutput(); err != nil || len(out) > 0 {
