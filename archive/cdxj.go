@@ -24,7 +24,7 @@ type CDXJ struct {
 
 // NewCDXJ begins the index of a WARC view. The index names the view's file filename.
 func NewCDXJ(filename string) *CDXJ {
-	return &CDXJ{filename: filename, at: warcStart(), lines: sortedrun.NewSorter("", cdxjMemory, bytes.Compare)}
+	return &CDXJ{filename: filename, at: WARCStart(), lines: sortedrun.NewSorter("", cdxjMemory, bytes.Compare)}
 }
 
 // Add adds the lines of a part's wanted cells. The parts must come in the order of the view.

@@ -20,9 +20,6 @@ type Index struct {
 	self  Cell  // the index cell's own, for the tar views
 }
 
-// HasLinks reports whether the segment has a links cell.
-func (x *Index) HasLinks() bool { return x.links != nil }
-
 // ReadIndex reads a segment's index at the place that the end member gives. If it gives none,
 // ReadIndex makes the index from the cells. size is the segment's, in bytes.
 func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -47,4 +48,19 @@ func (p *PageView) Open(ctx context.Context) (io.ReadCloser, error) {
 		return nil, err
 	}
 	return readCloser{zr, stored}, nil
+}
+
+// OpenRecord opens the record of a cell as a WARC view has it: one gzip member of WARCLength bytes.
+func OpenRecord(ctx context.Context, src Source, c *Cell) (io.ReadCloser, error) {
+	// The record's end is stored before it.
+	record, end := c.record(), make([]byte, wsSize+fieldHead)
+	stored, err := src.OpenRange(ctx, c.recordTail().off, int64(len(end))+record.n)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(stored, end); err != nil {
+		stored.Close()
+		return nil, err
+	}
+	return readCloser{io.MultiReader(stored, bytes.NewReader(end[:wsSize])), stored}, nil
 }

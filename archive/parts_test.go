@@ -100,7 +100,7 @@ func TestPartsOfFiles(t *testing.T) {
 			}
 			if p.Index.IndexLength > 0 {
 				got += "+"
-				if !p.Index.HasLinks() {
+				if p.Index.links == nil {
 					t.Errorf("%s: %s has no links", name, p.Index.Host)
 				}
 			}

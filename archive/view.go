@@ -213,11 +213,9 @@ func (v *View) Held() int64 { return 256 + int64(cap(v.refs))*80 }
 // Size returns the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
 
-// WARCStart returns the offset of the first cell's record in every WARC view, in bytes.
-func WARCStart() int64 { return warcStart() }
-
-// warcStart is computed once: readers of the URL index ask for each row.
-var warcStart = sync.OnceValue(func() int64 { return int64(len(warcInfo())) })
+// WARCStart returns the offset of the first cell's record in every WARC view, in bytes. It computes
+// it once, because readers of the URL index ask for each row.
+var WARCStart = sync.OnceValue(func() int64 { return int64(len(warcInfo())) })
 
 // ETag returns a strong entity tag, quoted.
 func (v *View) ETag() string { return v.etag }

@@ -67,13 +67,11 @@ func (c *Capture) source() archive.Source { return c.finder.records.archive.Segm
 // Record opens the record itself as a WARC file has it, compressed: one gzip member of the WARC
 // header, the stored HTTP header and the body.
 func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
-	alone := &archive.Index{Host: c.Segment.Host, Cells: []archive.Cell{*c.Cell}}
-	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: c.source(), Index: alone, Digest: c.Segment.SHA256}})
+	record, err := archive.OpenRecord(ctx, c.source(), c.Cell)
 	if err != nil {
 		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
 	}
-	n := c.WARCLength()
-	return view.OpenRange(ctx, view.Size()-n, n)
+	return record, nil
 }
 
 // Place says where the record lies in its edition's WARC file of the host: the file's path in the

@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"sheaf/archive"
 )
 
 // DamageError says that stored bytes are not those that the index describes. The record must not be
@@ -104,7 +106,7 @@ func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, er
 	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New(), in: in.text}
 	r, err := readResponse(b.in)
 	if err == nil && c.Kind.HasFile() && r.Size != c.BodyLen {
-		err = fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
+		err = c.otherSize(r)
 	}
 	if err != nil {
 		return nil, c.damage(ctx, from, err)
@@ -181,6 +183,11 @@ func (c *Capture) otherCRC(from *storedRecord) error {
 	return fmt.Errorf("the stored record's CRC-32 is %08x, the index says %08x", from.crc, c.RecordCRC)
 }
 
+// otherSize returns the error for a record whose body has a wrong length.
+func (c *Capture) otherSize(r *Response) error {
+	return fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
+}
+
 // check reads the rest of the record behind the body and compares the record with the index, once.
 func (b *checkedBody) check() error {
 	if b.checked || b.err != nil {
@@ -201,25 +208,66 @@ func (b *checkedBody) check() error {
 // Close closes the stored record.
 func (b *checkedBody) Close() error { return b.from.Close() }
 
-// OpenGzip reads the page's whole body as it is stored, in gzip; Body's view has the same bytes. It
-// returns the last bytes only after the stored record was found to be what the index says;
-// otherwise it fails with a *DamageError.
-func (c *Capture) OpenGzip(ctx context.Context) (io.ReadCloser, error) {
+// InGzip is Response with the page's body as it is stored, in gzip: the bytes of Body's view. It
+// fails with library.ErrNotFound if the record has no stored page. It inflates only the headers. A
+// body of up to 1 MiB in gzip is checked at once, a longer one before its last bytes are returned:
+// that its record is what was published, by the CRC-32 of the stored bytes. The client checks
+// what it inflates by the CRC-32 at the end.
+func (c *Capture) InGzip(ctx context.Context) (*Response, error) {
 	if c.Original != nil {
-		return c.Original.OpenGzip(ctx)
+		return c.answerOf(ctx, (*Capture).InGzip)
 	}
 	view, err := c.Body()
 	if err != nil {
 		return nil, err
 	}
-	stored, err := c.Record(ctx)
+	return orFromCopy(func() (*Response, error) {
+		record, err := c.Record(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.openGzip(ctx, record, view)
+		if err != nil {
+			record.Close()
+			return nil, err
+		}
+		return r, nil
+	})
+}
+
+// openGzip reads a stored record up to its body's blocks.
+func (c *Capture) openGzip(ctx context.Context, stored io.ReadCloser, view *archive.PageView) (*Response, error) {
+	from := &storedRecord{ReadCloser: stored}
+	head := make([]byte, c.HeadLen)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil, c.damage(ctx, from, err)
+	}
+	in := unzippers.Get().(*unzipper)
+	defer unzippers.Put(in)
+	err := in.reset(bytes.NewReader(head))
+	var r *Response
+	if err == nil {
+		r, err = readResponse(in.text)
+	}
+	if err == nil && r.Size != c.BodyLen {
+		err = c.otherSize(r)
+	}
 	if err != nil {
-		return nil, err
+		return nil, c.damage(ctx, from, err)
 	}
 	start, end := view.Frame()
-	b := &gzipBody{ctx: ctx, capture: c, from: &storedRecord{ReadCloser: stored}, left: view.Size() - int64(len(start)+len(end))}
+	b := &gzipBody{ctx: ctx, capture: c, from: from, left: view.Size() - int64(len(start)+len(end))}
 	b.Reader = io.MultiReader(bytes.NewReader(start), readerFunc(b.blocks), bytes.NewReader(end))
-	return b, nil
+	r.Body, r.Size, r.Gzip = b, view.Size(), true
+	if r.Size > wholeFirst {
+		return r, nil
+	}
+	body := make([]byte, r.Size)
+	if _, err := io.ReadFull(b, body); err != nil {
+		return nil, err
+	}
+	r.Body = wholeBody{bytes.NewReader(body), b}
+	return r, nil
 }
 
 // gzipBody reads a body's stored deflate blocks from its record.
@@ -227,19 +275,12 @@ type gzipBody struct {
 	io.Reader
 	ctx     context.Context
 	capture *Capture
-	from    *storedRecord
-	begun   bool
-	left    int64 // bytes of the blocks
+	from    *storedRecord // stands in the blocks
+	left    int64         // bytes of the blocks
 }
 
-// blocks reads the body's blocks, and the parts of the record before and behind them.
+// blocks reads the body's blocks, and the part of the record behind them.
 func (b *gzipBody) blocks(p []byte) (int, error) {
-	if !b.begun {
-		b.begun = true
-		if _, err := io.CopyN(io.Discard, b.from, b.capture.HeadLen); err != nil {
-			return 0, b.capture.damage(b.ctx, b.from, err)
-		}
-	}
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	switch {

@@ -29,6 +29,7 @@ type Response struct {
 	Headers []Header      // in their order, as the server wrote them
 	Size    int64         // of Body, in bytes
 	Body    io.ReadCloser // without transfer and content codings; incomplete if Capture.Truncated says so
+	Gzip    bool          // Body is in gzip: see InGzip
 }
 
 // Get returns the first value of a header, or "".
@@ -68,10 +69,14 @@ func (r *Response) Check() error {
 // is damaged comes from the copy. A long one is refused, and the next call reads it from the copy.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	switch {
-	case c.Original != nil && c.Status == http.StatusNotModified:
-		return c.Original.Response(ctx)
+	case c.Original != nil:
+		return c.answerOf(ctx, (*Capture).Response)
 	case c.Kind == archive.Revisit && c.Stands():
-		return c.revisit(ctx)
+		own, _, err := c.Beginning(ctx, 0)
+		if err == nil {
+			own.Body, own.Size = http.NoBody, 0
+		}
+		return own, err
 	case !c.Kind.HasFile() && c.Kind != archive.Response:
 		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, library.ErrNotFound)
 	}
@@ -89,20 +94,20 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	})
 }
 
-// revisit is Response for a Revisit with a status of its own.
-func (c *Capture) revisit(ctx context.Context) (*Response, error) {
-	own, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
+// answerOf is open, which is Response or InGzip, for a Revisit that has an Original.
+func (c *Capture) answerOf(ctx context.Context, open func(*Capture, context.Context) (*Response, error)) (*Response, error) {
+	if c.Status == http.StatusNotModified {
+		return open(c.Original, ctx)
+	}
+	own, _, err := c.Beginning(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	if own.Body, own.Size = http.NoBody, 0; c.Original == nil {
-		return own, nil
-	}
-	first, err := c.Original.Response(ctx)
+	first, err := open(c.Original, ctx)
 	if err != nil {
 		return nil, err
 	}
-	own.Body, own.Size = first.Body, first.Size
+	own.Body, own.Size, own.Gzip = first.Body, first.Size, first.Gzip
 	if media := first.Get("Content-Type"); media != "" && own.Get("Content-Type") == "" {
 		own.Headers = append(own.Headers, Header{"Content-Type", media})
 	}
@@ -116,7 +121,7 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 	if !c.Kind.HasFile() && c.Kind != archive.Response && c.Kind != archive.Revisit {
 		return at, nil
 	}
-	r, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
+	r, _, err := c.Beginning(ctx, 0)
 	if err != nil {
 		return at, err
 	}
@@ -133,7 +138,7 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 // WARCField returns the values of a field in the record's WARC header, joined by commas; empty:
 // there is none. It reads the beginning of the stored record.
 func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
-	r, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
+	r, _, err := c.Beginning(ctx, 0)
 	if err != nil {
 		return "", err
 	}
@@ -154,12 +159,6 @@ func (c *Capture) Beginning(ctx context.Context, limit int64) (r *Response, body
 		return r, err
 	})
 	return r, body, err
-}
-
-// head reads a stored record up to its body, and nothing of that.
-func (c *Capture) head(ctx context.Context) (*Response, error) {
-	r, _, err := c.beginning(ctx, 0)
-	return r, err
 }
 
 func (c *Capture) beginning(ctx context.Context, limit int64) (*Response, []byte, error) {

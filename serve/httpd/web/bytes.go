@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -80,6 +81,25 @@ func listed(list, etag string, strong bool) string {
 // inGzip returns the ETag of the variant in gzip.
 func inGzip(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"` }
 
+// open opens a version's answer. If asStored is set and the client takes gzip, the body is as it is
+// stored.
+func open(r *http.Request, c *records.Capture, asStored bool) (*records.Response, error) {
+	if asStored && sentInGzip(r, c) {
+		return c.InGzip(r.Context())
+	}
+	return c.Response(r.Context())
+}
+
+// sentInGzip reports whether a body is sent as it is stored, in gzip.
+func sentInGzip(r *http.Request, c *records.Capture) bool {
+	if !guard.TakesGzip(r) {
+		return false
+	}
+	page := cmp.Or(c.Original, c)
+	stored, err := page.Body()
+	return err == nil && stored.Size() < page.BodyLen
+}
+
 // send sends a body as it is, or ranges of it. A client that takes gzip gets the body as it is
 // stored, not inflated; ranges are then ranges of the gzip.
 func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
@@ -88,44 +108,56 @@ func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answe
 		w.WriteHeader(status)
 		return nil
 	}
+	_, isJoined := answer.Body.(*joined)
+	if !isJoined && !answer.Gzip && sentInGzip(r, c) { // it was inflated to find out its type
+		stored, err := c.InGzip(r.Context())
+		if err != nil {
+			return err
+		}
+		defer stored.Body.Close()
+		answer, body = stored, stored.Body
+	}
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	stored, err := c.Body()
-	whole, isJoined := answer.Body.(*joined)
-	if err != nil && !isJoined || status != http.StatusOK {
-		return p.sendWhole(w, r, status, answer.Size, body) // ranges are for status 200 only (RFC 9110, 14.2)
-	}
-	var content *guard.Content
-	if isJoined {
-		content = &guard.Content{Size: answer.Size, Open: func(off, _ int64) (io.ReadCloser, error) { return whole.from(off), nil }}
-	} else if guard.TakesGzip(r) && stored.Size() < answer.Size {
-		content = &guard.Content{Size: stored.Size(), Open: func(off, n int64) (io.ReadCloser, error) {
-			if off == 0 {
-				return c.OpenGzip(r.Context())
-			}
-			return stored.OpenRange(r.Context(), off, n) // gzip's CRC-32 shows damage to a client that joins parts
-		}}
+	if answer.Gzip {
 		h.Set("Content-Encoding", "gzip")
-		h.Set("Content-Length", strconv.FormatInt(content.Size, 10)) // ServeContent leaves it out for encoded bodies
 		h.Set("ETag", inGzip(h.Get("ETag")))
-	} else {
-		inMemory, checked := answer.Body.(io.ReadSeeker)
-		content = &guard.Content{Size: answer.Size, Forward: !checked, Open: func(off, _ int64) (io.ReadCloser, error) {
-			if checked {
-				_, err := inMemory.Seek(off, io.SeekStart)
-				return io.NopCloser(inMemory), err
-			}
-			again, err := c.Response(r.Context())
+	}
+	h.Set("Content-Length", strconv.FormatInt(answer.Size, 10))                 // ServeContent leaves it out for encoded bodies
+	if _, err := c.Body(); err != nil && !isJoined || status != http.StatusOK { // ranges are for status 200 only (RFC 9110, 14.2)
+		return p.sendWhole(w, r, status, body)
+	}
+	h.Del("Accept-Ranges")
+	return p.sendRanges(w, r, c, answer, body)
+}
+
+// sendRanges sends a body, or the ranges of it that are asked for.
+func (p *Pages) sendRanges(w *guard.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
+	guard.BoundRanges(r)
+	if inMemory, checked := answer.Body.(io.ReadSeeker); checked {
+		http.ServeContent(w, r, "", time.Time{}, inMemory)
+		return nil
+	}
+	whole, isJoined := answer.Body.(*joined)
+	content := &guard.Content{Size: answer.Size, Forward: !isJoined && !answer.Gzip, Open: func(off, n int64) (io.ReadCloser, error) {
+		if isJoined {
+			return whole.from(off), nil
+		}
+		if answer.Gzip && off > 0 { // gzip's CRC-32 shows damage to a client that joins parts
+			stored, err := c.Body()
 			if err != nil {
 				return nil, err
 			}
-			return again.Body, nil
-		}}
-		content.Begun(io.NopCloser(body))
-	}
+			return stored.OpenRange(r.Context(), off, n)
+		}
+		again, err := open(r, c, answer.Gzip)
+		if err != nil {
+			return nil, err
+		}
+		return again.Body, nil
+	}}
+	content.Begun(io.NopCloser(body))
 	defer content.Close()
-	h.Del("Accept-Ranges")
-	guard.BoundRanges(r)
 	if content.Forward && strings.Contains(r.Header.Get("Range"), ",") {
 		r.Header.Del("Range") // the body could not be checked before the end of each range
 	}
@@ -136,9 +168,8 @@ func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answe
 	return nil
 }
 
-// sendWhole sends all of a body.
-func (p *Pages) sendWhole(w *guard.Answer, r *http.Request, status int, size int64, body io.Reader) error {
-	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+// sendWhole sends all of a body, whose length is set.
+func (p *Pages) sendWhole(w *guard.Answer, r *http.Request, status int, body io.Reader) error {
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil

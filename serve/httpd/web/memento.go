@@ -54,7 +54,7 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 			return nil
 		}
 	}
-	answer, err := c.Response(r.Context())
+	answer, err := open(r, c, mode == replay.Bytes && parts == nil)
 	if err != nil {
 		return err
 	}
