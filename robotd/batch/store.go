@@ -121,26 +121,33 @@ func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 	return record, err
 }
 
-// Append appends a record to the host's open segment, creating it if there is none, and then calls
-// finish, which records elsewhere that the record is stored. No batch is made between the two. When
-// finish is called, the cell is complete in the file. It is durable after Sync or Seal.
-func (s *Store) Append(host string, rec *archive.Record, finish func(Cell) error) error {
+// Append appends a record to the host's open segment, creating it if there is none. The cell is
+// then complete in the file; it is durable after Sync or Seal. No batch is made until the caller
+// has noted elsewhere that the record is stored, and calls noted. With an error, noted is nil.
+func (s *Store) Append(host string, rec *archive.Record) (cell Cell, noted func(), err error) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
 	seg, err := s.segments.get(host, func() *segment { return s.newSegment(host) })
 	if err != nil {
-		return err
+		s.mu.RUnlock()
+		return Cell{}, nil, err
 	}
-	defer s.segments.put(seg)
-	if _, err := s.load(seg); err != nil {
-		return err
+	noted = func() {
+		s.segments.put(seg)
+		s.mu.RUnlock()
 	}
-	cell, err := seg.writer.Append(rec)
+	if _, err = s.load(seg); err == nil {
+		cell.Cell, err = seg.writer.Append(rec)
+		if err != nil {
+			err = fmt.Errorf("segment of %s: %w", host, err)
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("segment of %s: %w", host, err)
+		noted()
+		return Cell{}, nil, err
 	}
 	s.segments.grow(seg, seg.writer.Size())
-	return finish(Cell{Cell: cell, Segment: seg.id, End: seg.writer.Size(), path: s.segmentPath(seg)})
+	cell.Segment, cell.End, cell.path = seg.id, seg.writer.Size(), s.segmentPath(seg)
+	return cell, noted, nil
 }
 
 // Resume opens the segment that an earlier run has left of a host, and truncates an incomplete

@@ -29,14 +29,15 @@ func openStore(t *testing.T, dir string, maxOpen int) *Store {
 
 func appendPage(t *testing.T, s *Store, host, path string) Cell {
 	t.Helper()
-	var cell Cell
 	rec := &archive.Record{
 		Kind: archive.Page, URL: "http://" + host + path, Time: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
 		HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader([]byte("<p>" + path)),
 	}
-	if err := s.Append(host, rec, func(c Cell) error { cell = c; return nil }); err != nil {
+	cell, noted, err := s.Append(host, rec)
+	if err != nil {
 		t.Fatal(err)
 	}
+	noted()
 	return cell
 }
 

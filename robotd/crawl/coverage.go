@@ -1,10 +1,8 @@
 package crawl
 
 import (
-	"sync/atomic"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/robotd/batch"
 )
 
@@ -67,46 +65,4 @@ func (c *Crawl) Coverage(now time.Time) Coverage {
 		s.Later += h.Later.Load()
 	}
 	return s
-}
-
-// Tally counts the records that were stored in a cycle, since the start. Its methods may be called
-// concurrently.
-type Tally struct {
-	pages, unchanged, answers atomic.Int64
-	links                     atomic.Int64 // in these pages
-	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
-}
-
-func (t *Tally) count(kind archive.Kind, verified bool) {
-	switch kind {
-	case archive.Page:
-		t.pages.Add(1)
-	case archive.Revisit:
-		t.unchanged.Add(1)
-	default:
-		t.answers.Add(1)
-	}
-	if !verified {
-		t.unverified.Add(1)
-	}
-}
-
-// Links returns how many links the pages of the cycle have had, since the program started.
-func (t *Tally) Links() int64 { return t.links.Load() }
-
-// Reset begins a cycle.
-func (t *Tally) Reset() {
-	t.pages.Store(0)
-	t.unchanged.Store(0)
-	t.answers.Store(0)
-	t.links.Store(0)
-	t.unverified.Store(0)
-}
-
-// Coverage returns the counts.
-func (t *Tally) Coverage() Coverage {
-	return Coverage{
-		Pages: t.pages.Load(), Unchanged: t.unchanged.Load(), Answers: t.answers.Load(), Unverified: t.unverified.Load(),
-		Why: map[string]int64{},
-	}
 }

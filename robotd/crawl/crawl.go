@@ -5,23 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/revisit"
 )
 
 // Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
 // concurrently.
 type Crawl struct {
-	parts    *Parts
-	fail     context.CancelCauseFunc // breaks off the visits
-	ends     chan error              // receives the reason when no visit may begin any more
-	short    bool                    // see Crawler.VisitWatched
-	pipe     *Pipeline
-	hosts    *Hosts
-	hours    *revisit.Hours
-	entrance *entrance
+	parts   *Parts
+	fail    context.CancelCauseFunc // breaks off the visits
+	ends    chan error              // receives the reason when no visit may begin any more
+	short   bool                    // see Crawler.VisitWatched
+	resting map[string][]string     // assigned hosts that are not in this crawl, with their seeds
+	hosts   *Hosts
+	hours   *revisit.Hours
+	chooser *revisit.Chooser
+	began   time.Time
+	begun   atomic.Int64 // hosts that got their first place in the gate
+
+	pool                          *workerPool
+	backlog                       *backlog
+	watchdog                      *watchdog
+	fetching, extracting, storing *stage
 
 	mu     sync.Mutex // guards starts
 	starts starts
@@ -34,14 +43,19 @@ type starts struct {
 }
 
 func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
-	c := &Crawl{
-		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, starts: starts{now: 1},
-		hours: &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: parts.Settings.Revisit.QuickHours},
+	set, rec := parts.Settings, &parts.Records
+	return &Crawl{
+		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, resting: resting, starts: starts{now: 1}, began: time.Now(),
+		hosts:      &Hosts{parts: parts, hosts: make(map[string]*Host)},
+		hours:      &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: set.Revisit.QuickHours},
+		chooser:    &revisit.Chooser{Round: round, Settings: set.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers},
+		pool:       newWorkerPool(set.Concurrency),
+		backlog:    &backlog{shrinks: make(chan struct{}, 1)},
+		watchdog:   newWatchdog(set.Page.Stall),
+		fetching:   newStage("fetch", config.Module{Workers: set.Concurrency}),
+		extracting: newStage("extract", set.Modules.Extract),
+		storing:    newStage("store", set.Modules.Store),
 	}
-	c.pipe = newPipeline(parts, c.hours, resting, fail, c.endIfExhausted)
-	c.hosts = c.pipe.Hosts()
-	c.entrance = newEntrance(parts, c.short, c.pipe, c.hours)
-	return c
 }
 
 // Short reports whether this is a crawl between two cycles.
@@ -58,9 +72,9 @@ func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 	beginning, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var running sync.WaitGroup
-	running.Go(func() { c.pipe.Run(ctx, beginning) })
+	running.Go(func() { c.visitHosts(ctx, beginning) })
 	running.Go(func() {
-		if err := c.entrance.findLost(beginning); err != nil {
+		if err := c.findLost(beginning); err != nil {
 			c.fail(err)
 		}
 	})
@@ -106,7 +120,7 @@ func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken boo
 		return false, nil
 	}
 	defer c.started(-1)
-	return true, c.entrance.startAll(ctx, seeds)
+	return true, c.startAll(ctx, seeds)
 }
 
 // started counts the calls that may still bring hosts into the gate. It reports whether the crawl
@@ -185,7 +199,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 			return err
 		}
 		if h.SetWaits(list.Waits[name]) && !h.Waits() {
-			if err := c.entrance.start(ctx, h); err != nil {
+			if err := c.start(ctx, h); err != nil {
 				return err
 			}
 		}

@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
+	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
@@ -29,6 +31,39 @@ type Parts struct {
 	Orders   *revisit.Orders
 	List     *client.Assignment
 	Log      *slog.Logger
+}
+
+// Manners are what keeps the robot polite. They outlast a crawl.
+type Manners struct {
+	Agent      string // the User-Agent
+	Gate       *polite.Gate
+	Admission  *polite.Admission
+	Lease      *polite.Lease // nil: there is no end
+	Moves      *polite.Moves // nil: hosts may move as they like
+	Restraints *polite.Restraints
+	Turns      *polite.SharedTurns
+	Intervals  *polite.Intervals
+	Shortest   *polite.Intervals // the shortest intervals that operators allow
+	Rules      *polite.Rules
+	Shared     *polite.Library
+}
+
+// Tap is given the records as they are stored, if it is active.
+type Tap interface {
+	Active() bool
+	Offer(record []byte)
+}
+
+// Records are where a crawl reads what to fetch and writes what it has found. They outlast a crawl.
+type Records struct {
+	Frontier *frontier.Frontier
+	Batches  *batch.Store
+	Ledger   *batch.Ledger
+	Journal  *client.CollectionLog
+	Found    *client.Found
+	Watched  *revisit.Pages
+	Tap      Tap // nil: there is none
+	Tally    *Tally
 }
 
 // Crawler makes crawls, one at a time. Its methods may be called concurrently.

@@ -64,7 +64,7 @@ func (c *Crawl) describeGate(s *Progress, now time.Time) map[string]*polite.Plac
 			continue
 		case open && !p.At.After(now):
 			due++
-			if now.Sub(p.At) > c.pipe.Patience() {
+			if now.Sub(p.At) > c.patience() {
 				late++
 			}
 		}
@@ -72,7 +72,7 @@ func (c *Crawl) describeGate(s *Progress, now time.Time) map[string]*polite.Plac
 			s.Next = p.At
 		}
 	}
-	c.pipe.describe(s, now, due, late)
+	c.describeStages(s, now, due, late)
 	return at
 }
 
@@ -111,7 +111,7 @@ func (c *Crawl) addLoad(loads map[string]*load, h HostStatus, p *polite.Place) {
 	l := loads[key]
 	if l == nil {
 		// The pages of a run share one interval; each takes the time of a fetch.
-		l = &load{Load: Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.pipe.FetchTime()}}
+		l = &load{Load: Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.fetchTime()}}
 		loads[key] = l
 	}
 	left := max(h.Left, 1) // a host in the gate has something left
@@ -127,10 +127,40 @@ func (c *Crawl) forecast(loads map[string]*load, s *Progress, now time.Time) *Fo
 	for _, l := range loads {
 		all = append(all, l.Load)
 	}
-	floor := c.pipe.FetchTime() / time.Duration(c.parts.Settings.Concurrency)
+	floor := c.fetchTime() / time.Duration(c.parts.Settings.Concurrency)
 	if limit := c.parts.Settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {
 		floor = max(floor, time.Duration(float64(s.Bytes.Total)/float64(s.Pages.Total)/float64(limit)*float64(time.Second)))
 	}
 	from, _ := c.parts.Manners.Admission.Planned(now) // as if a pause ended now
 	return predict(all, floor, from, c.parts.Plan.Window)
+}
+
+// describeStages adds the stages. due is how many hosts may be visited now, and late how many of
+// them have been due for long.
+func (c *Crawl) describeStages(s *Progress, now time.Time, due, late int) {
+	extracting, storing := len(c.extracting.waiting), len(c.storing.waiting)
+	for _, m := range []struct {
+		*stage
+		queue int
+		late  int // how many of the queue may have waited for long
+	}{{c.fetching, due, late}, {c.extracting, extracting, extracting}, {c.storing, storing, storing}} {
+		s.Modules = append(s.Modules, m.describe(m.queue))
+		if m.stuck(m.late, c.began, c.patience(), now) {
+			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, c.patience()))
+		}
+	}
+}
+
+// patience returns for how long nothing may pass while something waits. Each fetch ends within it.
+func (c *Crawl) patience() time.Duration {
+	return c.parts.Settings.Page.Timeout + c.parts.Settings.Page.Stall
+}
+
+// fetchTime returns how long a fetch takes on average.
+func (c *Crawl) fetchTime() time.Duration {
+	n := c.fetching.passed.Load()
+	if n == 0 {
+		return 0
+	}
+	return time.Duration(c.fetching.busy.Load() / n)
 }

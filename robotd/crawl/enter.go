@@ -9,53 +9,30 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/revisit"
 )
 
 // LookUps is how many hosts are looked up at once.
 const LookUps = 32
 
-// entrance takes hosts into a crawl.
-type entrance struct {
-	parts     *Parts
-	pipe      *Pipeline
-	lookAgain time.Duration // between two questions for the addresses of hosts that have none
-	short     bool
-	begun     atomic.Int64 // hosts that got their first place in the gate
-	chooser   *revisit.Chooser
-	mender    *mender
-}
-
-func newEntrance(parts *Parts, short bool, pipe *Pipeline, hours *revisit.Hours) *entrance {
-	const often = 15 * time.Minute
-	return &entrance{
-		parts: parts, pipe: pipe, lookAgain: min(often, parts.Settings.Network.Relearn), short: short, mender: &mender{parts, pipe},
-		chooser: &revisit.Chooser{
-			Round: hours.Round, Settings: parts.Settings.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: parts.Records.Frontier, Watched: parts.Records.Watched.Covers,
-		},
-	}
-}
-
 // startAll takes hosts into the crawl, given with their seeds. Every one can take links before the
 // first is visited. Otherwise a link between two of them would be taken for one that leads outside.
-func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) error {
+func (c *Crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 	var fresh []*Host
 	damaged := make(map[string]bool)
-	spooled, err := e.mender.spooled()
+	spooled, err := c.spooled()
 	if err != nil {
 		return err
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool {
-		return e.pipe.hosts.Get(name) != nil || e.parts.List.List().Waits[name] // it may still be handed over
+		return c.hosts.Get(name) != nil || c.parts.List.List().Waits[name] // it may still be handed over
 	})
-	rooms, err := e.chooser.Rooms(names)
+	rooms, err := c.chooser.Rooms(names)
 	if err != nil {
 		return err
 	}
@@ -64,7 +41,7 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 	entering.SetLimit(runtime.GOMAXPROCS(0))
 	for _, name := range names {
 		entering.Go(func() error {
-			h, mended, err := e.enter(ctx, name, seeds[name], spooled[name], rooms)
+			h, mended, err := c.enter(ctx, name, seeds[name], spooled[name], rooms)
 			if err != nil {
 				return err
 			}
@@ -80,45 +57,45 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 	if err := entering.Wait(); err != nil {
 		return err
 	}
-	if err := e.mender.relink(ctx, damaged); err != nil {
+	if err := c.relink(ctx, damaged); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(LookUps)
 	for _, h := range fresh {
-		g.Go(func() error { return e.start(ctx, h) })
+		g.Go(func() error { return c.start(ctx, h) })
 	}
 	return g.Wait()
 }
 
 // enter opens a host's queue, and mends it if it is damaged. The host can take links from now on,
 // but is idle until start.
-func (e *entrance) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *Host, mended bool, err error) {
-	front, err := e.parts.Records.Frontier.Host(name)
+func (c *Crawl) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *Host, mended bool, err error) {
+	front, err := c.parts.Records.Frontier.Host(name)
 	if err != nil {
 		return nil, false, err
 	}
-	if mended, err = e.mender.open(ctx, front, spooled); err != nil {
+	if mended, err = c.mend(ctx, front, spooled); err != nil {
 		return nil, false, err
 	}
-	list := e.parts.List.List()
+	list := c.parts.List.List()
 	share := list.Shares[name]
-	if _, err := front.Push(append(list.Entries(name, seeds), inShare(e.parts.Records.Watched.Entries(name), share)...)...); err != nil {
+	if _, err := front.Push(append(list.Entries(name, seeds), inShare(c.parts.Records.Watched.Entries(name), share)...)...); err != nil {
 		return nil, false, err
 	}
-	later, err := e.chooser.Push(front, rooms)
+	later, err := c.chooser.Push(front, rooms)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := e.parts.Records.Watched.Read(name); err != nil {
+	if err := c.parts.Records.Watched.Read(name); err != nil {
 		return nil, false, err
 	}
-	h = NewHost(front, share, e.parts.Manners.Admission.Quiet(name))
+	h = NewHost(front, share, c.parts.Manners.Admission.Quiet(name))
 	h.SetWaits(list.Waits[name])
-	if !e.short { // the cycle has counted them
+	if !c.short { // the cycle has counted them
 		h.Later.Store(int64(later))
 	}
-	e.pipe.hosts.Add(h)
+	c.hosts.Add(h)
 	return h, mended, nil
 }
 
@@ -128,12 +105,12 @@ func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 }
 
 // start looks up a host's address and lets it be visited, unless it has to wait for another robot.
-func (e *entrance) start(ctx context.Context, h *Host) error {
+func (c *Crawl) start(ctx context.Context, h *Host) error {
 	if h.Waits() {
 		return nil
 	}
-	had := e.chooser.Servers.Get(h.Name).Addr
-	addr, err := e.parts.Fetcher.ResolveAgain(ctx, h.Name, had)
+	had := c.chooser.Servers.Get(h.Name).Addr
+	addr, err := c.parts.Fetcher.ResolveAgain(ctx, h.Name, had)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -141,36 +118,42 @@ func (e *entrance) start(ctx context.Context, h *Host) error {
 		if h.SetUnknown() {
 			return nil // that is in the log already
 		}
-		e.parts.Log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
-		return e.parts.Records.Journal.Comment("%s: %v", h.Name, err)
+		c.parts.Log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", c.lookAgain(), "err", err)
+		return c.parts.Records.Journal.Comment("%s: %v", h.Name, err)
 	}
-	if had.IsValid() && addr.Addr() != had && !e.parts.Manners.Moves.May(h.Name, addr.Addr()) {
+	if had.IsValid() && addr.Addr() != had && !c.parts.Manners.Moves.May(h.Name, addr.Addr()) {
 		addr = netip.AddrPortFrom(had, addr.Port()) // it moves when the manager knows
 	}
 	h.Locate(addr)
-	e.pipe.hosts.Place(h, 0)
+	c.hosts.Place(h, 0)
 	h.SetIdle(false) // from here on others ask for the address
 	// The list may have changed since the crawl began. Whoever changes it stops the host again
 	// after.
-	if list := e.parts.List.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
+	if list := c.parts.List.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
 		h.SetIdle(true)
 		return nil
 	}
 	if !h.Front.Empty() {
-		from, _ := e.parts.Manners.Admission.Planned(time.Now()) // a pause, a full disk or a lost lease may end at any time
-		at := e.firstVisit(from)
-		if quick := e.pipe.hours.Begin(h.Front, h.Home(), from); !e.short && quick.After(from) {
+		from, _ := c.parts.Manners.Admission.Planned(time.Now()) // a pause, a full disk or a lost lease may end at any time
+		at := c.firstVisit(from)
+		if quick := c.hours.Begin(h.Front, h.Home(), from); !c.short && quick.After(from) {
 			at = quick
 		}
-		e.pipe.hosts.Begin(h, at)
+		c.hosts.Begin(h, at)
 	}
 	return nil
 }
 
+// lookAgain returns the time between two questions for the addresses of hosts that have none.
+func (c *Crawl) lookAgain() time.Duration {
+	const often = 15 * time.Minute
+	return min(often, c.parts.Settings.Network.Relearn)
+}
+
 // findLost looks up hosts that had no address again and again until ctx ends, since name servers
 // fail too. A cycle does not wait for such hosts.
-func (e *entrance) findLost(ctx context.Context) error {
-	ticker := time.NewTicker(e.lookAgain)
+func (c *Crawl) findLost(ctx context.Context) error {
+	ticker := time.NewTicker(c.lookAgain())
 	defer ticker.Stop()
 	for {
 		select {
@@ -178,9 +161,9 @@ func (e *entrance) findLost(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, h := range e.pipe.hosts.All() {
+		for _, h := range c.hosts.All() {
 			if h.Unknown() && ctx.Err() == nil {
-				if err := e.start(ctx, h); err != nil {
+				if err := c.start(ctx, h); err != nil {
 					return err
 				}
 			}
@@ -193,14 +176,14 @@ const atOnce = 200
 
 // firstVisit spreads the first visits to many hosts over an interval. Otherwise all would come at
 // the same moment, in this interval and in every later one.
-func (e *entrance) firstVisit(from time.Time) time.Time {
-	n := e.begun.Add(1)
+func (c *Crawl) firstVisit(from time.Time) time.Time {
+	n := c.begun.Add(1)
 	if n <= atOnce {
 		return time.Time{}
 	}
 	const golden = 0.6180339887498949 // spreads any number of hosts evenly
 	_, part := math.Modf(float64(n) * golden)
-	return from.Add(time.Duration(part * float64(e.parts.Settings.Interval)))
+	return from.Add(time.Duration(part * float64(c.parts.Settings.Interval)))
 }
 
 // push queues entries at a host of the crawl.

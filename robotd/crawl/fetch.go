@@ -12,96 +12,97 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
+	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 )
 
-// fetching is the first stage: see visit.
-type fetching struct {
-	parts  *Parts
-	pipe   *Pipeline
-	robots *robots
-}
-
-// visit is the first stage: it fetches the host's next page or, if that is due before, its
-// robots.txt.
-func (f *fetching) visit(ctx context.Context, t *turn) {
-	ru := f.ready(ctx, t)
-	if ru == nil {
-		return
-	}
-	more, err := f.take(t, ru)
-	if err != nil {
-		f.pipe.fail(t, err)
-	}
-	if !more || err != nil {
-		return
-	}
-	t.fetched = true
-	t.resp, t.err = f.pipe.requests.get(ctx, t, f.request(t))
-	if fetch.KindOf(t.err) == fetch.Over || f.pipe.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
-		t.fetched, t.out.More = false, true
-	}
-}
-
-// ready prepares a turn, and returns the rules for the page to fetch. nil: the turn was needed for
-// something else, or the host is not to be visited now.
-func (f *fetching) ready(ctx context.Context, t *turn) *rules {
-	h := t.host
+// fetch fetches the host's next page, or uses the turn for what is due before: a look-up, the
+// host's robots.txt, or a question for a page that cannot exist. It reports whether there is an
+// answer or an error to store.
+func (t *turn) fetch(ctx context.Context) bool {
+	c, h := t.crawl, t.host
 	if h == nil || h.idle.Load() {
-		return nil
+		return false
 	}
-	f.pipe.hosts.setResting(h, false)
-	if f.moved(ctx, t) || f.mustWait(t) {
-		return nil
+	c.hosts.setResting(h, false)
+	if t.moved(ctx) || t.mustWait() {
+		return false
 	}
 	e, ok, err := h.Front.Head()
 	if err != nil {
-		f.pipe.fail(t, err)
+		t.fail(err)
 	}
 	if !ok || err != nil {
-		return nil
+		return false
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")
-	ru := f.robots.of(t, scheme)
+	ru := t.rulesOf(scheme)
 	if ru.way != nil || !ru.fresh(time.Now()) {
-		f.robots.fetch(ctx, t, ru)
-		return nil
+		t.fetchRules(ctx, ru)
+		return false
 	}
 	if t.addr != h.Home() { // called back on the way to a robots.txt elsewhere
-		f.parts.Manners.Gate.Add(h.Home(), h.Name)
+		c.parts.Manners.Gate.Add(h.Home(), h.Name)
 		t.out.More = true
-		return nil
+		return false
 	}
-	t.out.Delay = ru.CrawlDelay(f.parts.Manners.Agent) // whatever becomes of the visit
-	if f.probeDue(h, ru) {
-		f.probe(ctx, t, ru)
-		return nil
+	t.out.Delay = ru.CrawlDelay(c.parts.Manners.Agent) // whatever becomes of the visit
+	if c.parts.Settings.Page.Probe && !h.memory.probed && h.Front.Len() >= probeFrom && ru.Allowed(c.parts.Manners.Agent, probePath()) {
+		t.probe(ctx, ru)
+		return false
 	}
-	return ru
+	more, err := t.take(ru)
+	if err != nil {
+		t.fail(err)
+	}
+	if !more || err != nil {
+		return false
+	}
+	t.resp, t.err = t.get(ctx, t.request())
+	if fetch.KindOf(t.err) == fetch.Over || t.elsewhere(ctx, t.err) { // the page stays the next one
+		t.out.More = true
+		return false
+	}
+	return true
 }
 
 // request returns the HTTP request for a turn's page. If the page is a watched form, the request
 // posts the form's fields.
-func (f *fetching) request(t *turn) fetch.Request {
+func (t *turn) request() fetch.Request {
 	req := fetch.Request{URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: t.host.address(), Text: t.text()}
-	if form, ok := f.parts.Records.Watched.Form(t.host.Name, req.URL); ok {
+	if form, ok := t.crawl.parts.Records.Watched.Form(t.host.Name, req.URL); ok {
 		req.URL, req.Post, req.Header = form.Address, []byte(form.Body), http.Header{"Content-Type": {form.Media}}
 	}
 	return req
 }
 
+// compares reports whether the page is to be compared with the host's answer for pages that cannot
+// exist. A host's top page is not, since that answer may look like it.
+func (t *turn) compares() bool {
+	m := t.host.memory.missing
+	return m != nil && m.sketch != nil && t.entry.Depth > 0
+}
+
+// text returns how many bytes of the page's text are needed to judge it.
+func (t *turn) text() int {
+	if t.compares() {
+		return page.MaxText
+	}
+	return page.Enough
+}
+
 // moved looks up the host's address again if that is due, or if nothing answered at the last visit.
 // It reports whether the host has another address now. The host's next turn is then there. Until
 // the manager knows the other address, the host is visited at the old one, as long as that answers.
-func (f *fetching) moved(ctx context.Context, t *turn) bool {
+func (t *turn) moved(ctx context.Context) bool {
 	h := t.host
 	if t.addr != h.Home() { // on the way to a robots.txt elsewhere
 		return false
 	}
-	if !h.place.silent && time.Since(h.place.learned) < f.parts.Settings.Network.Relearn {
+	if !h.place.silent && time.Since(h.place.learned) < t.crawl.parts.Settings.Network.Relearn {
 		return false
 	}
-	addr, err := f.parts.Fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
+	addr, err := t.crawl.parts.Fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
 	if err != nil {
 		h.place.learned = time.Now() // the old address may still serve
 		return false
@@ -110,17 +111,17 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 		h.Locate(addr)
 		return false
 	}
-	if !f.parts.Manners.Moves.May(h.Name, addr.Addr()) {
-		h.place.learned = time.Now().Add(min(f.parts.Settings.Network.Relearn, askAgain) - f.parts.Settings.Network.Relearn)
+	if !t.crawl.parts.Manners.Moves.May(h.Name, addr.Addr()) {
+		h.place.learned = time.Now().Add(min(t.crawl.parts.Settings.Network.Relearn, askAgain) - t.crawl.parts.Settings.Network.Relearn)
 		t.out.More = h.place.silent
 		return h.place.silent
 	}
 	h.Locate(addr)
-	f.parts.Log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
+	t.crawl.parts.Log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
 	for _, ru := range h.memory.rules {
 		ru.way = nil // an access on the way begins anew
 	}
-	f.parts.Manners.Gate.Add(addr.Addr(), h.Name)
+	t.crawl.parts.Manners.Gate.Add(addr.Addr(), h.Name)
 	t.out.More = true
 	return true
 }
@@ -130,7 +131,7 @@ const askAgain = 5 * time.Second
 
 // mustWait reports whether the host is not to be visited at this hour, by the settings or by its
 // robots.txt, and ends the turn if so.
-func (f *fetching) mustWait(t *turn) bool {
+func (t *turn) mustWait() bool {
 	now := time.Now()
 	at, why := now, ""
 	if s := t.host.Quiet; s != nil && s.Open(now) {
@@ -143,7 +144,7 @@ func (f *fetching) mustWait(t *turn) bool {
 		if ru.Robots == nil {
 			continue
 		}
-		if next := ru.VisitAt(f.parts.Manners.Agent, now); next.After(at) {
+		if next := ru.VisitAt(t.crawl.parts.Manners.Agent, now); next.After(at) {
 			at, why = next, "robots.txt's hours"
 		}
 	}
@@ -157,7 +158,7 @@ func (f *fetching) mustWait(t *turn) bool {
 
 // take finds the page to fetch. It removes pages from the queue that are not to be fetched. A page
 // of another scheme is left for the next turn, since another robots.txt holds for it.
-func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
+func (t *turn) take(ru *rules) (more bool, err error) {
 	h := t.host
 	if h.memory.unfinished != nil {
 		if err := h.Front.Finish(*h.memory.unfinished); err != nil {
@@ -174,7 +175,7 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 			t.out.More = true
 			return false, nil
 		}
-		skip, err := f.skip(h, e, ru)
+		skip, err := t.skip(e, ru)
 		if err != nil {
 			return false, err
 		}
@@ -189,11 +190,11 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if v, _, newer := f.parts.Records.Watched.Visit(h.Name, e.URL); newer {
+		if v, _, newer := t.crawl.parts.Records.Watched.Visit(h.Name, e.URL); newer {
 			known, ok = v, true
 		}
 		t.past = known
-		if ok && time.Since(known.Full) < f.parts.Settings.Page.Full {
+		if ok && time.Since(known.Full) < t.crawl.parts.Settings.Page.Full {
 			t.known = known
 		}
 		return true, nil
@@ -201,36 +202,31 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 }
 
 // skip reports whether a queued page is not to be fetched, and accounts for it.
-func (f *fetching) skip(h *Host, e frontier.Entry, ru *rules) (bool, error) {
-	share, url := h.Share(), weburl.Canonical(e.URL)
+func (t *turn) skip(e frontier.Entry, ru *rules) (bool, error) {
+	c, rec, share, url := t.crawl, &t.crawl.parts.Records, t.host.Share(), weburl.Canonical(e.URL)
+	why, told := "", ""
 	switch {
-	case f.parts.Records.Watched.VisitedSince(h.Name, e, f.pipe.hours.Round.Began):
+	case rec.Watched.VisitedSince(t.name, e, c.hours.Round.Began):
 		return true, nil
 	case !share.Has(url): // queued when it was in this robot's share
-		return true, f.parts.Records.Found.Elsewhere(e)
-	case f.parts.List.Omits(h.Name, url):
-		return true, errors.Join(
-			f.parts.Records.Journal.Comment("left out for its owner: %s", e.URL),
-			f.parts.Records.Ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
-	case !ru.Allowed(f.parts.Manners.Agent, weburl.PathQuery(e.URL)):
-		return true, errors.Join(
-			f.parts.Records.Journal.Comment("refused by robots.txt: %s", e.URL),
-			f.parts.Records.Ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
+		return true, rec.Found.Elsewhere(e)
+	case c.parts.List.Omits(t.name, url):
+		why, told = "owner", "left out for its owner: %s"
+	case !ru.Allowed(c.parts.Manners.Agent, weburl.PathQuery(e.URL)):
+		why, told = "robots.txt", "refused by robots.txt: %s"
+	default:
+		return false, nil
 	}
-	return false, nil
-}
-
-// probeDue reports whether the host is to be asked for a page that cannot exist, once a cycle.
-func (f *fetching) probeDue(h *Host, ru *rules) bool {
-	return f.parts.Settings.Page.Probe && !h.memory.probed && h.Front.Len() >= probeFrom && ru.Allowed(f.parts.Manners.Agent, probePath())
+	lost := batch.Uncollected{Kind: batch.KindRefused, Reason: why, Host: t.name, N: 1, URL: e.URL}
+	return true, errors.Join(rec.Journal.Comment(told, e.URL), rec.Ledger.Add(lost))
 }
 
 // probe uses a turn to ask for a page that cannot exist.
-func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
+func (t *turn) probe(ctx context.Context, ru *rules) {
 	h := t.host
 	t.out.More = true
 	url := ru.scheme + "://" + h.Name + probePath()
-	resp, err := f.pipe.requests.get(ctx, t, fetch.Request{URL: url, Addr: h.address(), MaxBody: probeSize})
+	resp, err := t.get(ctx, fetch.Request{URL: url, Addr: h.address(), MaxBody: probeSize})
 	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
 		return // nothing was learned: the next turn asks again
 	}
@@ -241,33 +237,27 @@ func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
 	defer resp.Close()
 	t.out.Rest, t.out.Wait = resp.Took, resp.Wait
 	t.out.NotBefore = retryAfter(resp.Header)
-	f.parts.Manners.Admission.Spend(resp.ResponseBytes)
-	if err := f.parts.Records.Journal.Add(exchange(url, resp)); err != nil {
-		f.pipe.fail(t, err)
+	t.crawl.parts.Manners.Admission.Spend(resp.ResponseBytes)
+	if err := t.crawl.parts.Records.Journal.Add(exchange(url, resp)); err != nil {
+		t.fail(err)
 		return
 	}
-	h.memory.missing = f.pipe.judge.missing(resp, url)
-}
-
-// requests makes the requests of turns.
-type requests struct {
-	parts    *Parts
-	watchdog *watchdog
+	h.memory.missing = t.missing(resp, url)
 }
 
 // get fetches for a turn. If the lease is over, or ends before the answer is there, the error's
 // kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
 // for want of progress. A fetch whose turn was taken off the worker is cancelled.
-func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
-	req.Progress, req.Allowed = t.watch.progress, r.parts.Manners.Lease.MayVisit
-	ctx, cancel := r.parts.Manners.Lease.Bound(ctx)
+func (t *turn) get(ctx context.Context, req fetch.Request) (resp *fetch.Response, err error) {
+	req.Progress, req.Allowed = t.watch.progress, t.crawl.parts.Manners.Lease.MayVisit
+	ctx, cancel := t.crawl.parts.Manners.Lease.Bound(ctx)
 	defer cancel()
 	if t.run != nil {
 		resp, err = t.run.Get(ctx, req)
 	} else {
-		resp, err = r.parts.Source.Get(ctx, req)
+		resp, err = t.crawl.parts.Source.Get(ctx, req)
 	}
-	if !r.watchdog.has(t.watch) {
+	if !t.crawl.watchdog.has(t.watch) {
 		if resp != nil {
 			err = errors.Join(err, resp.Close())
 		}
@@ -290,13 +280,13 @@ const mostDead = 8
 // elsewhere reports whether a fetch has failed because the host's address takes no connection,
 // while the host has another one. The host then moves in its next turn, an interval later, and has
 // not failed.
-func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
+func (t *turn) elsewhere(ctx context.Context, err error) bool {
 	if fetch.KindOf(err) != fetch.Connect {
 		return false
 	}
 	p := &t.host.place
 	p.dead = append(p.dead, t.addr)
-	to, err := r.parts.Fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
+	to, err := t.crawl.parts.Fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
 	if err != nil || len(p.dead) >= mostDead || slices.Contains(p.dead, to.Addr()) {
 		p.dead = nil // one may answer again
 		return false

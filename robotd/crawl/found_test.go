@@ -11,12 +11,11 @@ import (
 // A page of links to invented names makes the robot report a hundred of them. The links that are
 // left out are counted.
 func TestHostsOfOnePage(t *testing.T) {
-	x := &extracting{pipe: &Pipeline{hosts: new(Hosts)}}
-	page := &turn{host: &Host{Name: "a.test"}, name: "a.test"}
+	page := &links{crawl: &Crawl{hosts: new(Hosts)}, host: &Host{Name: "a.test"}}
 	for n := range 20_000 {
-		x.follow(page, fmt.Sprintf("http://invented%d.test/", n), frontier.Entry{})
+		page.follow(fmt.Sprintf("http://invented%d.test/", n), frontier.Entry{})
 	}
-	x.follow(page, "http://invented7.test/page", frontier.Entry{}) // of a host that is among them
+	page.follow("http://invented7.test/page", frontier.Entry{}) // of a host that is among them
 	if len(page.found) != 101 {
 		t.Errorf("%d links are reported, want 101", len(page.found))
 	}

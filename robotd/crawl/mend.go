@@ -16,15 +16,9 @@ import (
 	"sheaf/robotd/page"
 )
 
-// mender brings the queues of hosts into line with what an earlier run has stored of the cycle.
-type mender struct {
-	parts *Parts
-	pipe  *Pipeline
-}
-
 // spooled counts the cycle's records of each host that are in batches.
-func (m *mender) spooled() (map[string]int, error) {
-	batches, err := m.parts.Records.Batches.Spool()
+func (c *Crawl) spooled() (map[string]int, error) {
+	batches, err := c.parts.Records.Batches.Spool()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +29,7 @@ func (m *mender) spooled() (map[string]int, error) {
 			return nil, err
 		}
 		for _, h := range manifest.Hosts {
-			if !h.First.Before(m.pipe.hours.Round.Began) {
+			if !h.First.Before(c.hours.Round.Began) {
 				records[h.Name] += int(h.Records)
 			}
 		}
@@ -43,12 +37,12 @@ func (m *mender) spooled() (map[string]int, error) {
 	return records, nil
 }
 
-// open brings a host's queue into line with its open segment. spooled is the number of the cycle's
-// records that are in batches. If the queue has lost too much for that, open builds it anew and
+// mend brings a host's queue into line with its open segment. spooled is the number of the cycle's
+// records that are in batches. If the queue has lost too much for that, mend builds it anew and
 // returns true.
-func (m *mender) open(ctx context.Context, front *frontier.Host, spooled int) (rebuilt bool, err error) {
+func (c *Crawl) mend(ctx context.Context, front *frontier.Host, spooled int) (rebuilt bool, err error) {
 	if !front.Damaged() {
-		segment, found, err := m.parts.Records.Batches.Resume(front.Name)
+		segment, found, err := c.parts.Records.Batches.Resume(front.Name)
 		if err != nil {
 			return false, err
 		}
@@ -64,13 +58,13 @@ func (m *mender) open(ctx context.Context, front *frontier.Host, spooled int) (r
 			return false, err
 		}
 	}
-	return true, m.rebuild(ctx, front)
+	return true, c.rebuild(ctx, front)
 }
 
 // rebuild builds a damaged queue anew, from what can be read of it and from the stored pages of the
 // cycle.
-func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
-	segment, stored, err := m.stored(ctx, front.Name)
+func (c *Crawl) rebuild(ctx context.Context, front *frontier.Host) error {
+	segment, stored, err := c.stored(ctx, front.Name)
 	if err != nil {
 		return err
 	}
@@ -86,20 +80,20 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 	if err != nil {
 		return err
 	}
-	m.parts.Log.WarnContext(ctx, "the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
+	c.parts.Log.WarnContext(ctx, "the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
 	if unseen == 0 {
 		return nil
 	}
 	// Links of published pages may be lost. The next cycle takes all pages in full and finds them.
-	m.parts.Records.Watched.Forget(front.Name)
+	c.parts.Records.Watched.Forget(front.Name)
 	return nil
 }
 
 // stored returns the cycle's records of a host that are on this disk, and the name of its open
 // segment.
-func (m *mender) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
-	segment, all, err := m.parts.Records.Batches.Stored(ctx, host)
-	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(m.pipe.hours.Round.Began) }), err
+func (c *Crawl) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
+	segment, all, err := c.parts.Records.Batches.Stored(ctx, host)
+	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(c.hours.Round.Began) }), err
 }
 
 func visitOf(cell *archive.Cell) frontier.Visit {
@@ -114,12 +108,12 @@ func visitOf(cell *archive.Cell) frontier.Visit {
 
 // relink queues again what the stored pages of all hosts link to on the hosts whose queues were
 // damaged. What is queued already is not queued twice.
-func (m *mender) relink(ctx context.Context, damaged map[string]bool) error {
+func (c *Crawl) relink(ctx context.Context, damaged map[string]bool) error {
 	if len(damaged) == 0 {
 		return nil
 	}
-	for _, h := range m.pipe.Hosts().All() {
-		_, stored, err := m.stored(ctx, h.Name)
+	for _, h := range c.hosts.All() {
+		_, stored, err := c.stored(ctx, h.Name)
 		if err != nil {
 			return err
 		}
@@ -134,8 +128,13 @@ func (m *mender) relink(ctx context.Context, damaged map[string]bool) error {
 			if p.Robots.NoFollow {
 				continue
 			}
-			links := slices.DeleteFunc(p.Links, func(l page.Link) bool { return !damaged[weburl.Host(l.URL)] })
-			if err := m.pipe.Relink(h, links); err != nil {
+			again := links{crawl: c, host: h}
+			for i := range p.Links {
+				if damaged[weburl.Host(p.Links[i].URL)] {
+					again.followLink(&p.Links[i], 1)
+				}
+			}
+			if err := again.queue(true); err != nil {
 				return err
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
-
-	"sheaf/robotd/polite"
 )
 
 // Bounds of the patience with a host that fails.
@@ -17,14 +15,6 @@ const (
 	longRest     = 2 * time.Hour // a rest, at most
 )
 
-// patience decides when a host that fails is tried again.
-type patience struct {
-	interval   time.Duration
-	due        time.Time // when the next cycle should begin
-	hosts      *Hosts
-	restraints *polite.Restraints
-}
-
 // backOff counts a failure and returns when the host may be tried again. status is zero if nothing
 // answered; asked is the time of a Retry-After, or zero.
 //
@@ -32,7 +22,8 @@ type patience struct {
 // visits (429, 503) gets fewer and fewer until the next cycle is due. Any other host rests after
 // many failures. It is tried again if the cycle still goes on then, but the cycle does not wait for
 // it.
-func (p *patience) backOff(h *Host, status int, asked time.Time) time.Time {
+func (t *turn) backOff(status int, asked time.Time) time.Time {
+	c, h := t.crawl, t.host
 	h.rest.failures++
 	failures := h.rest.failures
 	longest, reason := maxBackOff, fmt.Sprintf("retry, %d failed", failures)
@@ -40,26 +31,16 @@ func (p *patience) backOff(h *Host, status int, asked time.Time) time.Time {
 	if often {
 		longest = longRest
 	}
-	wait := min(firstBackOff*p.interval<<min(failures-1, giveUp), longest)
+	wait := min(firstBackOff*c.parts.Settings.Interval<<min(failures-1, giveUp), longest)
 	next := time.Now().Add(wait + time.Duration(rand.Int64N(int64(wait)/4+1)))
 	if !asked.IsZero() && (!often || asked.After(next)) {
 		next, reason = asked, "Retry-After"
 	}
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if often && !(busy && next.Before(p.due)) {
+	if often && !(busy && next.Before(c.hours.Round.Due)) {
 		reason = fmt.Sprintf("rests, %d failed", failures)
-		p.hosts.setResting(h, true)
+		c.hosts.setResting(h, true)
 	}
 	h.rest.why.Store(&reason)
 	return next
-}
-
-// remember stores what the next visit must keep to, so that a kill does not lose it. delay is the
-// host's Crawl-delay.
-func (p *patience) remember(host string, st polite.Standing, delay time.Duration) error {
-	err := p.restraints.Keep(polite.AddressName(st.Slot), polite.Restraint{Until: st.Rest, Every: st.Interval}, p.interval)
-	if err != nil {
-		return err
-	}
-	return p.restraints.Keep(host, polite.Restraint{Until: st.Host, Every: delay}, p.interval)
 }

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sheaf/archive"
@@ -24,14 +26,10 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// storing is the third stage: see store.
-type storing struct {
-	parts *Parts
-	pipe  *Pipeline
-}
-
-// store is the third stage: it queues the links of a turn's page, and stores the page.
-func (s *storing) store(t *turn) {
+// store is the end of a page's way: it decides what becomes of the page, queues its links, and
+// stores it. The order matters to package frontier: the links go to their queues, then the page to
+// the host's segment, then the queue moves on.
+func (t *turn) store() {
 	h := t.host
 	if t.resp != nil {
 		defer t.resp.Close()
@@ -45,102 +43,104 @@ func (s *storing) store(t *turn) {
 		return
 	}
 	h.dirty.Store(true)
-	if polite.IsFull(t.err) { // there was no room to keep the answer until it is stored
-		s.pipe.fail(t, t.err)
-		return
+	err := t.err
+	if !polite.IsFull(err) { // else there was no room to keep the answer until it is stored
+		err = t.settle()
 	}
-	if err := s.settle(t); err != nil {
-		s.pipe.fail(t, err)
+	if err != nil {
+		t.fail(err)
 		return
 	}
 	t.out.More = !h.idle.Load() && !h.Front.Empty()
 }
 
-// settle decides what becomes of the page, and does it. The order matters to package frontier: the
-// links go to their queues, then the page to the host's segment, then the queue moves on. An error
-// is one of the disk.
-func (s *storing) settle(t *turn) error {
-	if err := s.note(t); err != nil {
+// settle is store for a host that is locked. An error is one of the disk.
+func (t *turn) settle() error {
+	h, rec, set := t.host, &t.crawl.parts.Records, &t.crawl.parts.Settings.Page
+	var err error
+	if t.err != nil {
+		err = rec.Journal.Comment("%v", t.err)
+	} else {
+		err = rec.Journal.Add(exchange(t.entry.URL, t.resp))
+	}
+	if err != nil {
 		return err
 	}
-	h := t.host
-	s.judgeServer(t)
+	t.judgeServer()
 	again := t.err != nil || Failed(t.resp.Status) || (t.resp.IsPage() || t.resp.Status/100 == 3) && t.resp.BrokeOff()
-	if again && t.entry.Tries+1 < s.parts.Settings.Page.Tries {
+	if again && t.entry.Tries+1 < set.Tries {
 		return h.Front.Retry()
 	}
-	if err := s.queue(t); err != nil {
+	if err := t.links.queue(t.past.Full.IsZero()); err != nil {
 		return err
 	}
-	if err := s.account(t); err != nil {
-		return err
+	if lost := t.uncollected(); len(lost) > 0 {
+		if err := rec.Ledger.Add(lost...); err != nil {
+			return err
+		}
 	}
 	if t.err != nil || t.noArchive {
 		return h.Front.Finish(frontier.Done{})
 	}
-	err := s.append(t)
+	err = t.append()
 	if errors.Is(err, archive.ErrRefused) {
 		lost := batch.Uncollected{Kind: batch.KindFailed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
-		return errors.Join(s.parts.Records.Journal.Comment("not archived: %v", err), s.parts.Records.Ledger.Add(lost), h.Front.Finish(frontier.Done{}))
+		return errors.Join(rec.Journal.Comment("not archived: %v", err), rec.Ledger.Add(lost), h.Front.Finish(frontier.Done{}))
 	}
 	return err
 }
 
-// append adds the page's record to the host's segment, and removes the page from the queue.
-func (s *storing) append(t *turn) error {
-	rec, visit := record(t)
-	s.learn(t, rec, &visit)
+// append adds the page's record to the host's segment, removes the page from the queue, and tells
+// what wants to know of the visit.
+func (t *turn) append() error {
+	h, recs := t.host, &t.crawl.parts.Records
+	rec, visit := t.record()
+	if visit.Digest != "" && (rec.Kind == archive.Page || rec.Kind == archive.Revisit) { // the answer shows whether the page has changed
+		changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
+		revisit.Learn(&visit, t.past, t.resp.Start, changed, t.crawl.hours.Plan.Window.Location())
+	}
 	if rec.Kind != archive.Revisit {
 		body := t.resp.Body()
 		defer body.Close()
-		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
+		rec.Body, rec.Deflated = body, t.resp.Deflated()
+		if rec.Kind == archive.Page || t.resp.Status/100 == 3 { // another answer tells nothing of the site
+			rec.Links = t.links.recorded
+		}
 	}
-	var tapped []byte
-	err := s.parts.Records.Batches.Append(t.name, rec, func(cell batch.Cell) error {
-		tapped = s.tapped(&cell)
-		visit = t.remembered(rec, visit, &cell)
-		return t.host.finish(frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit})
-	})
+	cell, noted, err := recs.Batches.Append(t.name, rec)
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
 	}
+	tapped := t.tapped(&cell)
+	visit = t.remembered(rec, visit, &cell)
+	done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
+	err = h.Front.Finish(done)
+	noted()
+	if err != nil {
+		h.memory.unfinished = &done // the next turn repeats it
+		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
 	if tapped != nil {
-		s.parts.Records.Tap.Offer(tapped)
+		recs.Tap.Offer(tapped)
 	}
 	seen := *rec
 	if rec.Kind == archive.Page && t.resp.BrokeOff() {
 		seen.Kind = archive.Response // it does not show whether the page has changed
 	}
-	if err := s.parts.Records.Watched.Stored(t.name, t.entry, &seen, t.past, visit, t.known.Digest != ""); err != nil {
+	if err := recs.Watched.Stored(t.name, t.entry, &seen, t.past, visit, t.known.Digest != ""); err != nil {
 		return err
 	}
-	s.count(t, rec.Kind)
+	recs.Tally.count(rec.Kind, t.resp.Certificate == "")
+	recs.Tally.links.Add(int64(len(t.links.queued) + len(t.links.resting) + len(t.links.found) + len(t.links.others)))
+	h.pages.Add(1)
+	h.bytes.Add(t.resp.ResponseBytes)
+	h.ms.Add(t.resp.Took.Milliseconds())
 	return nil
-}
-
-// isPage reports whether an answer is a page, changed or not, and no picture or other file. If
-// neither a type nor a body tells, the URL does.
-func isPage(resp *fetch.Response, url string) bool {
-	if !resp.IsPage() && resp.Status != http.StatusNotModified {
-		return false
-	}
-	contentType := media.ContentType(resp.Header)
-	switch {
-	case media.TypeOf(contentType).Essence != "":
-		return media.IsHTML(media.Sniff(contentType, nil))
-	case resp.Size > 0:
-		const beginning = 512
-		body, err := resp.Bytes(beginning)
-		return err == nil && media.IsHTML(media.Sniff(contentType, body))
-	}
-	file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
-	known := media.TypeOf(mime.TypeByExtension(path.Ext(file))).Essence
-	return known == "" || media.IsHTML(known)
 }
 
 // judgeServer notes what the visit has shown of the host's server, and when it may be visited
 // again. An answer for which the page may be to blame does not hold up the host's other pages.
-func (s *storing) judgeServer(t *turn) {
+func (t *turn) judgeServer() {
 	h := t.host
 	if t.resp == nil {
 		h.visited(0, t.err)
@@ -152,7 +152,7 @@ func (s *storing) judgeServer(t *turn) {
 			return
 		}
 		t.out.Trouble, h.place.silent = true, true
-		t.out.NotBefore = s.pipe.patience.backOff(h, 0, time.Time{})
+		t.out.NotBefore = t.backOff(0, time.Time{})
 		return
 	}
 	h.visited(t.resp.Status, nil)
@@ -161,7 +161,7 @@ func (s *storing) judgeServer(t *turn) {
 	switch {
 	case Overloaded(status), t.mark == page.Blocked: // a host that turns the robot away is visited less often
 		t.out.Trouble = Overloaded(status)
-		t.out.NotBefore = s.pipe.patience.backOff(h, status, asked)
+		t.out.NotBefore = t.backOff(status, asked)
 		if t.out.Trouble {
 			return
 		}
@@ -173,30 +173,23 @@ func (s *storing) judgeServer(t *turn) {
 	}
 	t.out.Rest = t.resp.Took // a slow host rests as long as it worked
 	t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
-	s.pipe.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
+	t.crawl.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
 }
 
-// note writes the exchange to the log of the collection.
-func (s *storing) note(t *turn) error {
-	if t.err != nil {
-		return s.parts.Records.Journal.Comment("%v", t.err)
-	}
-	return s.parts.Records.Journal.Add(exchange(t.entry.URL, t.resp))
-}
-
-// queue puts the links of a turn into the queues of their hosts.
-func (s *storing) queue(t *turn) error {
-	first := t.past.Full.IsZero() // so that each link is counted once
+// queue puts the links into the queues of their hosts. first says that they were never queued: each
+// is counted once.
+func (l *links) queue(first bool) error {
+	c, rec := l.crawl, &l.crawl.parts.Records
 	byHost := make(map[*Host][]frontier.Entry)
-	for _, l := range t.links {
-		if l.host == t.host || s.pipe.hosts.Get(l.host.Name) == l.host { // it may have been dropped
-			byHost[l.host] = append(byHost[l.host], l.Entry)
+	for _, to := range l.queued {
+		if to.host == l.host || c.hosts.Get(to.host.Name) == to.host { // it may have been dropped
+			byHost[to.host] = append(byHost[to.host], to.Entry)
 		}
 	}
 	for h, entries := range byHost {
-		if left := s.parts.Settings.Page.MaxPerHost - h.Front.Len(); len(entries) > left {
+		if left := c.parts.Settings.Page.MaxPerHost - h.Front.Len(); len(entries) > left {
 			for _, e := range entries[max(0, left):] {
-				t.cut(h.Name, "host_full", e.URL, 1)
+				l.cut(h.Name, "host_full", e.URL, 1)
 			}
 			entries = entries[:max(0, left)]
 		}
@@ -207,12 +200,12 @@ func (s *storing) queue(t *turn) error {
 		if err != nil {
 			return err
 		}
-		if n > 0 && h != t.host {
-			s.pipe.hosts.Wake(h)
+		if n > 0 && h != l.host {
+			c.hosts.Wake(h)
 		}
 	}
-	for _, e := range t.resting {
-		front, err := s.parts.Records.Frontier.Host(weburl.Host(e.URL))
+	for _, e := range l.resting {
+		front, err := rec.Frontier.Host(weburl.Host(e.URL))
 		if err == nil {
 			_, err = front.Push(e)
 		}
@@ -220,39 +213,35 @@ func (s *storing) queue(t *turn) error {
 			return err
 		}
 	}
-	for _, link := range t.found {
-		if err := s.parts.Records.Found.Add(wire.HostLine{URL: link.top}); err != nil {
+	for _, link := range l.found {
+		if err := rec.Found.Add(wire.HostLine{URL: link.top}); err != nil {
 			return err
 		}
 		if link.page == "" {
 			continue
 		}
-		if err := s.parts.Records.Found.AddPage(link.host, link.page); err != nil {
+		if err := rec.Found.AddPage(link.host, link.page); err != nil {
 			return err
 		}
 	}
-	for _, e := range t.others {
-		if err := s.parts.Records.Found.Elsewhere(e); err != nil {
+	for _, e := range l.others {
+		if err := rec.Found.Elsewhere(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// account adds to the coverage what became of the page, unless it was simply collected, and the
-// links that are not followed.
-func (s *storing) account(t *turn) error {
-	events := t.cuts
+// uncollected returns what became of the page, unless it was simply collected, and the links that
+// are not followed.
+func (t *turn) uncollected() []batch.Uncollected {
+	events := t.links.cuts
 	enter := func(kind batch.Kind, reason string) {
 		events = append(events, batch.Uncollected{Kind: kind, Reason: reason, Host: t.name, N: 1, URL: t.entry.URL})
 	}
 	switch {
 	case t.err != nil:
-		kind := fetch.KindOf(t.err)
-		if kind == "" {
-			kind = fetch.Local
-		}
-		enter(batch.KindFailed, string(kind))
+		enter(batch.KindFailed, string(cmp.Or(fetch.KindOf(t.err), fetch.Local)))
 	case Failed(t.resp.Status):
 		enter(batch.KindFailed, strconv.Itoa(t.resp.Status))
 	case t.noArchive:
@@ -261,61 +250,11 @@ func (s *storing) account(t *turn) error {
 	if t.mark != page.None {
 		enter(batch.KindMarked, string(t.mark))
 	}
-	if len(events) == 0 {
-		return nil
-	}
-	return s.parts.Records.Ledger.Add(events...)
-}
-
-// learn adds the visit to the page's history, if its answer shows whether the page has changed.
-func (s *storing) learn(t *turn, rec *archive.Record, visit *frontier.Visit) {
-	if visit.Digest == "" || rec.Kind != archive.Page && rec.Kind != archive.Revisit {
-		return
-	}
-	changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
-	revisit.Learn(visit, t.past, t.resp.Start, changed, s.pipe.hours.Plan.Window.Location())
-}
-
-// remembered returns what to remember of a page whose record is in a cell.
-func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch.Cell) frontier.Visit {
-	if rec.Kind != archive.Page {
-		return visit
-	}
-	cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the body in the cell is shorter if the segment had no room
-	switch visit.Full = cell.Time; {
-	case cut && t.past.Digest != "":
-		return frontier.Visit{} // what is known of the whole page stays
-	case cut:
-		return frontier.Visit{Full: cell.Time} // the next visit takes it in full
-	}
-	return visit
-}
-
-// count counts a page that was stored.
-func (s *storing) count(t *turn, kind archive.Kind) {
-	s.parts.Records.Tally.count(kind, t.resp.Certificate == "")
-	s.parts.Records.Tally.links.Add(int64(len(t.links) + len(t.resting) + len(t.found) + len(t.others)))
-	t.host.pages.Add(1)
-	t.host.bytes.Add(t.resp.ResponseBytes)
-	t.host.ms.Add(t.resp.Took.Milliseconds())
-}
-
-// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
-// record that cannot be read is only logged, since the page is stored.
-func (s *storing) tapped(cell *batch.Cell) []byte {
-	if s.parts.Records.Tap == nil || !s.parts.Records.Tap.Active() {
-		return nil
-	}
-	record, err := cell.WARC(context.Background())
-	if err != nil {
-		s.parts.Log.Warn("tap: record not read", "url", cell.URL, "err", err)
-		return nil
-	}
-	return record
+	return events
 }
 
 // record returns the record of a turn's page without its body, and what to remember of the page.
-func record(t *turn) (*archive.Record, frontier.Visit) {
+func (t *turn) record() (*archive.Record, frontier.Visit) {
 	resp := t.resp
 	rec := answer(resp, t.entry.URL)
 	rec.Preferences = t.preferences
@@ -382,11 +321,122 @@ func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
 	return v
 }
 
-// linksOf returns the links that are stored with a record: of a full page, and of a redirect. An
-// answer that is no page (page.Judge) tells nothing of the site.
-func (t *turn) linksOf(rec *archive.Record) []archive.Link {
-	if rec.Kind == archive.Page || rec.Kind == archive.Response && t.resp.Status/100 == 3 {
-		return t.outlinks
+// remembered returns what to remember of a page whose record is in a cell.
+func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch.Cell) frontier.Visit {
+	if rec.Kind != archive.Page {
+		return visit
 	}
-	return nil
+	cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the body in the cell is shorter if the segment had no room
+	switch visit.Full = cell.Time; {
+	case cut && t.past.Digest != "":
+		return frontier.Visit{} // what is known of the whole page stays
+	case cut:
+		return frontier.Visit{Full: cell.Time} // the next visit takes it in full
+	}
+	return visit
+}
+
+// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
+// record that cannot be read is only logged, since the page is stored.
+func (t *turn) tapped(cell *batch.Cell) []byte {
+	if t.crawl.parts.Records.Tap == nil || !t.crawl.parts.Records.Tap.Active() {
+		return nil
+	}
+	record, err := cell.WARC(context.Background())
+	if err != nil {
+		t.crawl.parts.Log.Warn("tap: record not read", "url", cell.URL, "err", err)
+		return nil
+	}
+	return record
+}
+
+// isPage reports whether an answer is a page, changed or not, and no picture or other file. If
+// neither a type nor a body tells, the URL does.
+func isPage(resp *fetch.Response, url string) bool {
+	if !resp.IsPage() && resp.Status != http.StatusNotModified {
+		return false
+	}
+	contentType := media.ContentType(resp.Header)
+	switch {
+	case media.TypeOf(contentType).Essence != "":
+		return media.IsHTML(media.Sniff(contentType, nil))
+	case resp.Size > 0:
+		const beginning = 512
+		body, err := resp.Bytes(beginning)
+		return err == nil && media.IsHTML(media.Sniff(contentType, body))
+	}
+	file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
+	known := media.TypeOf(mime.TypeByExtension(path.Ext(file))).Essence
+	return known == "" || media.IsHTML(known)
+}
+
+// Failed reports whether a status says that the page may come another time.
+func Failed(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// Overloaded reports whether a status asks for fewer visits to the host. Other failures are faults
+// of the program that makes the page.
+func Overloaded(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter returns when an answer allows the next visit; zero: it does not say.
+func retryAfter(header http.Header) time.Time {
+	now := time.Now()
+	if wait := batch.RetryAfter(header, now); wait > 0 {
+		return now.Add(min(wait, maxRetryAfter))
+	}
+	return time.Time{}
+}
+
+// exchange returns the line of the collection's log for an answer.
+func exchange(url string, resp *fetch.Response) wire.LogLine {
+	return wire.LogLine{
+		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
+		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
+	}
+}
+
+// Tally counts the records that were stored in a cycle, since the start. Its methods may be called
+// concurrently.
+type Tally struct {
+	pages, unchanged, answers atomic.Int64
+	links                     atomic.Int64 // in these pages
+	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
+}
+
+func (t *Tally) count(kind archive.Kind, verified bool) {
+	switch kind {
+	case archive.Page:
+		t.pages.Add(1)
+	case archive.Revisit:
+		t.unchanged.Add(1)
+	default:
+		t.answers.Add(1)
+	}
+	if !verified {
+		t.unverified.Add(1)
+	}
+}
+
+// Links returns how many links the pages of the cycle have had, since the program started.
+func (t *Tally) Links() int64 { return t.links.Load() }
+
+// Reset begins a cycle.
+func (t *Tally) Reset() {
+	t.pages.Store(0)
+	t.unchanged.Store(0)
+	t.answers.Store(0)
+	t.links.Store(0)
+	t.unverified.Store(0)
+}
+
+// Coverage returns the counts.
+func (t *Tally) Coverage() Coverage {
+	return Coverage{
+		Pages: t.pages.Load(), Unchanged: t.unchanged.Load(), Answers: t.answers.Load(), Unverified: t.unverified.Load(),
+		Why: map[string]int64{},
+	}
 }

@@ -340,9 +340,11 @@ func (r *robot) makeBatch(ctx context.Context, store *batch.Store, hosts []strin
 					Kind: archive.Page, URL: fmt.Sprintf("http://%s/%d.html", host, n), Time: time.Now().UTC().Truncate(time.Second),
 					HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader(text(16 << 10)),
 				}
-				if err := store.Append(host, page, func(batch.Cell) error { return nil }); err != nil {
+				_, noted, err := store.Append(host, page)
+				if err != nil {
 					return err
 				}
+				noted()
 			}
 		}
 		_, err := store.Seal(context.WithoutCancel(ctx), r.generation)

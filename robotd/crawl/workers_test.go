@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/config"
 )
 
@@ -15,8 +16,12 @@ func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var lost []*turn
-		d := newWatchdog(time.Minute, func(t *turn) { lost = append(lost, t) }, func(*turn) {})
-		go d.run(ctx)
+		d := newWatchdog(time.Minute)
+		go loop.After(ctx, time.Second, func(context.Context) error {
+			_, hung := d.look(time.Now())
+			lost = append(lost, hung...)
+			return nil
+		}, nil)
 		slow, stuck, deaf := new(turn), new(turn), new(turn)
 		slowCtx, slowEnd := d.begin(ctx, slow)
 		stuckCtx, stuckEnd := d.begin(ctx, stuck)
@@ -78,12 +83,12 @@ func TestWorkerPool(t *testing.T) {
 			t.Error("more runs begin than there are places")
 		}
 		slots[0].leave()
+		slots[0].leave() // again
 		if !take() {
 			t.Error("no run begins in place of one that has ended")
 		}
-		for _, s := range slots[1:] {
-			s.free()
-			s.leave()
+		for _, s := range slots {
+			s.end()
 		}
 		pool.wait()
 	})

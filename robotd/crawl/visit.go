@@ -1,0 +1,213 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"sheaf/internal/loop"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/page"
+	"sheaf/robotd/polite"
+)
+
+// visitHosts begins visits until beginning ends, which must end with ctx. When it returns, every
+// page that was fetched is stored. Requests are broken off if ctx ends.
+func (c *Crawl) visitHosts(ctx, beginning context.Context) {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var dog sync.WaitGroup
+	dog.Go(func() { c.watch(watching) })
+	for c.backlog.wait(beginning) == nil {
+		slot, err := c.pool.take(beginning)
+		if err != nil {
+			break
+		}
+		addr, name, err := c.parts.Manners.Gate.Next(beginning)
+		if err != nil {
+			slot.end()
+			break
+		}
+		go func() {
+			if c.visit(ctx, beginning, addr, name, slot) {
+				slot.end()
+			}
+		}()
+	}
+	c.pool.wait()
+	stop()
+	dog.Wait()
+}
+
+// maxRun is the time after which a visit asks for no further page.
+const maxRun = time.Minute
+
+// visit is the way of a page, from the gate that has handed out the host's address to the address
+// that goes back: the page is fetched, its links are found, and both are stored. By setting, a run
+// of pages goes this way, one after another over one connection. When beginning ends, the page in
+// hand is the last one. visit reports whether the turn was still the worker's when the fetch ended.
+func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
+	var run fetch.Session
+	most := c.parts.Pace.RunPages(name)
+	if most > 1 {
+		run = c.parts.Source.Run()
+		defer run.Close()
+	}
+	began := time.Now()
+	for pages := 1; ; pages++ {
+		t := &turn{crawl: c, addr: addr, name: name, host: c.hosts.Get(name), slot: slot, run: run}
+		asked := time.Now()
+		watched, end := c.watchdog.begin(ctx, t)
+		fetched := t.fetch(watched)
+		c.fetching.count(asked)
+		if !end() {
+			return false
+		}
+		goesOn := fetched && pages < most && time.Since(began) < maxRun && t.mayGoOn()
+		if !goesOn && run != nil {
+			run.Close() // before the address is visited again
+		}
+		if fetched {
+			c.backlog.add()
+			c.extracting.queue()
+			if !goesOn {
+				slot.leave()
+			}
+			c.extracting.work(func() {
+				t.extract()
+				c.storing.queue()
+			})
+			c.storing.work(t.store)
+			c.backlog.remove()
+			if t.resp != nil {
+				c.parts.Manners.Admission.Spend(t.resp.ResponseBytes)
+				if err := c.parts.Manners.Admission.Wrote(t.resp.ResponseBytes); err != nil { // may close the gate, before the address is back
+					t.fail(err)
+				}
+			}
+		}
+		if goesOn && t.out.More && beginning.Err() == nil && c.parts.Manners.Gate.IsOpen(time.Now()) {
+			continue
+		}
+		if run != nil {
+			run.Close()
+		}
+		t.done()
+		return true
+	}
+}
+
+// turn is a host's turn at an address, and the page that is fetched in it.
+type turn struct {
+	crawl *Crawl
+	addr  netip.Addr
+	name  string
+	host  *Host // nil: dropped meanwhile
+	out   polite.Outcome
+
+	failed bool          // for an error of this machine, such as a full disk
+	slot   *slot         // of the run
+	run    fetch.Session // over which further pages may come; nil: none
+	watch  *watch
+
+	entry frontier.Entry
+	past  frontier.Visit // of an earlier cycle
+	known frontier.Visit // past, or zero if a full copy is wanted
+	rules *rules         // the robots.txt that allowed the page
+	resp  *fetch.Response
+	err   error
+
+	links       links
+	noArchive   bool
+	noIndex     bool
+	preferences string    // see archive.Record
+	mark        page.Mark // what the answer is instead of a page
+}
+
+// mayGoOn reports whether the run can have another page: the server keeps the connection, answers
+// well, and asks for no delay between pages.
+func (t *turn) mayGoOn() bool {
+	return t.err == nil && !Overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(t.crawl.parts.Manners.Agent) == 0
+}
+
+// done gives the turn's address back to the gate, and stores what the next visit must keep to, so
+// that a kill does not lose it. A turn that failed for want of room is repeated, even if there is
+// room again by now.
+func (t *turn) done() {
+	c, man := t.crawl, &t.crawl.parts.Manners
+	delay := time.Duration(0)
+	if h := t.host; h != nil {
+		if t.failed && !h.idle.Load() {
+			t.out.More = t.out.More || !h.Front.Empty()
+		}
+		if !t.out.More {
+			c.hosts.setResting(h, false) // nothing is left to be tried
+		}
+		delay = h.crawlDelay(man.Agent)
+		if !h.idle.Load() {
+			c.hosts.Place(h, delay)
+		}
+	}
+	interval, standing := c.parts.Settings.Interval, man.Gate.Done(t.addr, t.name, t.out)
+	err := man.Restraints.Keep(polite.AddressName(standing.Slot), polite.Restraint{Until: standing.Rest, Every: standing.Interval}, interval)
+	if err == nil {
+		err = man.Restraints.Keep(t.name, polite.Restraint{Until: standing.Host, Every: delay}, interval)
+	}
+	if err := man.Admission.Tolerate(err); err != nil {
+		c.fail(err)
+	}
+	c.endIfExhausted()
+}
+
+// fail ends a turn for an error of this machine, such as a full disk, and the crawl if the robot
+// cannot go on with it.
+func (t *turn) fail(err error) {
+	t.failed = true
+	if err = t.crawl.parts.Manners.Admission.Tolerate(err); err != nil {
+		t.crawl.fail(fmt.Errorf("%s: %w", t.name, err))
+	}
+}
+
+// watch looks after the fetches until ctx ends. A run that waits for its server lets another one
+// begin beside it, unless this machine is the slow one.
+func (c *Crawl) watch(ctx context.Context) {
+	_ = loop.After(ctx, min(c.watchdog.stall/4, waitsLonger/2), func(context.Context) error {
+		long, lost := c.watchdog.look(time.Now())
+		for _, t := range long {
+			if !c.backlog.full() {
+				t.slot.free()
+			}
+		}
+		for _, t := range lost {
+			t.lose()
+		}
+		return nil
+	}, nil)
+}
+
+// lose takes a turn off a worker that hangs. Its page goes behind the others, and its address back
+// to the gate. Nobody waits for the worker.
+func (hung *turn) lose() {
+	c := hung.crawl
+	t := &turn{crawl: c, addr: hung.addr, name: hung.name, host: hung.host}
+	hung.slot.free()
+	c.parts.Log.Error("fetch worker replaced: it hangs", "host", t.name, "address", t.addr)
+	defer hung.slot.end()
+	defer t.done()
+	h := t.host
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.out.Trouble, t.out.NotBefore = true, t.backOff(0, time.Time{})
+	t.out.More = !h.idle.Load()
+	if h.gone || h.Front.Empty() {
+		return
+	}
+	if err := h.Front.Retry(); err != nil {
+		t.fail(err)
+	}
+}
