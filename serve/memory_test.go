@@ -25,6 +25,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/urlindex"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/lease"
@@ -199,8 +200,9 @@ func made(t *testing.T, s *servetest.Site) {
 	testkit.Must(t, tables.Update(t.Context()))
 	latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
+	s.Index()
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
+	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
 	testkit.Must(t, err)
 }
 
