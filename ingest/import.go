@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/inbox"
+	"sheaf/internal/loop"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -118,29 +120,12 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 			err = errors.Join(err, rerr)
 		}
 	}()
-	out := bufio.NewWriterSize(f, 256<<10)
-	_, err = io.Copy(out, part)
-	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("receive the file: %w", err)
+	ctx, end := loop.Until(r.Context(), i.opt.Stopping, errStopping)
+	defer end()
+	var done *accept.Imported
+	if err = receiveFile(ctx, w, r, part, f); err == nil {
+		done, err = i.Acceptor.Import(ctx, f.Name(), opt)
 	}
-	// The server notices that the client has left, and ends the request's context, only after the
-	// whole body was read.
-	const maxBehind = 64 << 10
-	if _, err := io.CopyN(io.Discard, r.Body, maxBehind); err == nil {
-		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", maxBehind))
-	} else if err != io.EOF {
-		return fmt.Errorf("receive the file: %w", err)
-	}
-	ctx, end := context.WithCancelCause(r.Context())
-	defer end(nil)
-	go func() {
-		select {
-		case <-i.opt.Stopping:
-			end(errStopping)
-		case <-ctx.Done():
-		}
-	}()
-	done, err := i.Acceptor.Import(ctx, f.Name(), opt)
 	if err != nil && context.Cause(ctx) == errStopping {
 		return errStopping
 	}
@@ -152,4 +137,26 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 		return err
 	}
 	return problem.JSON(w, http.StatusOK, done)
+}
+
+// receiveFile writes the last part of a request to f, and closes f. It reads no further when ctx
+// ends.
+func receiveFile(ctx context.Context, w http.ResponseWriter, r *http.Request, part io.Reader, f *os.File) error {
+	defer context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })()
+	out := bufio.NewWriterSize(f, 256<<10)
+	if _, err := io.Copy(out, part); err != nil {
+		return fmt.Errorf("receive the file: %w", errors.Join(err, f.Close()))
+	}
+	if err := errors.Join(out.Flush(), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("receive the file: %w", err)
+	}
+	// The server notices that the client has left, and ends the request's context, only after the
+	// whole body was read.
+	const maxBehind = 64 << 10
+	if _, err := io.CopyN(io.Discard, r.Body, maxBehind); err == nil {
+		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", maxBehind))
+	} else if err != io.EOF {
+		return fmt.Errorf("receive the file: %w", err)
+	}
+	return nil
 }

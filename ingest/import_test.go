@@ -120,6 +120,40 @@ func TestImportEndsWithService(t *testing.T) {
 	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
 }
 
+// A service that stops does not wait for the rest of a file that is being sent.
+func TestFileOfImportEndsWithService(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	stopping := make(chan struct{})
+	h.opt.Stopping = stopping
+	h.open()
+	router := mux.NewRouter()
+	h.in.Register(router, operatorstest.Open)
+	server := httptest.NewServer(router)
+	t.Cleanup(server.Close)
+	body, sender := io.Pipe()
+	defer sender.Close()
+	form := multipart.NewWriter(sender)
+	go func() {
+		if part, err := form.CreateFormFile("file", "foreign.tar"); err == nil {
+			part.Write(make([]byte, 1<<20))
+		}
+		testkit.Until(t, "some of the file has come", func() bool { return len(h.converting()) > 0 })
+		close(stopping)
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/admin/imports", body)
+	testkit.Must(t, err)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	if resp, err := http.DefaultClient.Do(req); err == nil { // the connection may break off before the client has read why
+		text, err := io.ReadAll(resp.Body)
+		testkit.Must(t, errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "import the file again") {
+			t.Errorf("the answer is %s %s", resp.Status, text)
+		}
+	}
+	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
+}
+
 func TestLenientImport(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)

@@ -15,6 +15,7 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
+	"sheaf/internal/loop"
 	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
@@ -97,7 +98,9 @@ func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) route.H
 			req.Header.Del(draft) // tus 1.0 only
 		}
 		pw := &problemWriter{ResponseWriter: w, head: req.Method == http.MethodHead}
-		inner.ServeHTTP(pw, req)
+		ctx, end := loop.Until(req.Context(), r.opt.Stopping, handler.ErrServerShutdown) // by which tusd reads no further
+		defer end()
+		inner.ServeHTTP(pw, req.WithContext(ctx))
 		pw.problem("")
 		return nil
 	}

@@ -3,10 +3,15 @@ package receive_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -61,6 +66,43 @@ func TestManifestInterrupted(t *testing.T) {
 		t.Errorf("state %s, and the robot is not told to send the batch again", r.State)
 	}
 	send(b.Data)
+	h.want(h.putManifest(b), 202)
+	h.awaitPublished(b)
+}
+
+// TestUploadEndsWithService shows that a service that stops does not wait for what robots still
+// send. It keeps what has come, says that it stops, and the robot goes on from there.
+func TestUploadEndsWithService(t *testing.T) {
+	t.Parallel()
+	h := newBare(t, 10*time.Millisecond)
+	stopping := make(chan struct{})
+	h.opt.Stopping = stopping
+	h.open()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 40))
+	half := len(b.Data) / 2
+	h.want(h.create(b), 201)
+	body, robot := io.Pipe()
+	defer robot.Close()
+	go func() {
+		robot.Write(b.Data[:half])
+		testkit.Until(t, "the half has come", func() bool {
+			kept, err := os.Stat(filepath.Join(h.opt.Dir, "receive", string(b.ID)))
+			return err == nil && kept.Size() == int64(half)
+		})
+		close(stopping)
+	}()
+	if why := h.reason(h.want(h.patch(b, 0, body), 503)); why != "server_shutdown" {
+		t.Errorf("the reason is %s", why)
+	}
+	if n := h.offset(b); n != half {
+		t.Errorf("%d bytes are kept, want %d", n, half)
+	}
+	if why := h.reason(h.want(h.patch(b, half, bytes.NewReader(b.Data[half:])), 503)); why != "server_shutdown" {
+		t.Errorf("while it stops, the reason is %s", why)
+	}
+	h.opt.Stopping = nil
+	h.open()
+	h.want(h.patch(b, half, bytes.NewReader(b.Data[half:])), 204)
 	h.want(h.putManifest(b), 202)
 	h.awaitPublished(b)
 }

@@ -72,6 +72,10 @@ type Options struct {
 	Least  int64         // 0: any rate is allowed
 	Window time.Duration // 0 is 5 minutes
 
+	// Stopping is closed when the service begins to stop: uploads over HTTP end then, with what has
+	// come kept, and robots go on later. nil: they do not.
+	Stopping <-chan struct{}
+
 	// Boundary is as in ingest.Options, with the names that Boundaries returns.
 	Boundary func(write, when string)
 }

@@ -82,6 +82,11 @@ type tusUpload struct {
 // if src failed.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
+	select {
+	case <-t.r.opt.Stopping: // tusd has not noticed, if that was before it had the body
+		return 0, handler.ErrServerShutdown
+	default:
+	}
 	w, err := t.u.resume(offset)
 	if err != nil {
 		return 0, t.r.tusError(ctx, err)

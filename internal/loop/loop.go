@@ -47,3 +47,17 @@ func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	}
 	return ctx.Err() == nil
 }
+
+// Until returns a context that also ends, with the cause why, when stop is closed. The caller must
+// call end when it needs the context no longer.
+func Until(ctx context.Context, stop <-chan struct{}, why error) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel(why)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}

@@ -171,7 +171,7 @@ func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.R
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners.drop; l != nil {
-		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.drop), s.cfg.Stop, s.log)
+		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.drop), min(s.cfg.Stop, uploadStop), s.log)
 		if err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots, Refused: robots.Refused,
 		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: slowUpload,
-		Boundary: b.boundary("receive"),
+		Stopping: b.stopping, Boundary: b.boundary("receive"),
 	})
 	if err != nil {
 		return nil, err

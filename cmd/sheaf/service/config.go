@@ -59,7 +59,7 @@ type Config struct {
 	} `mapstructure:"transfers"`
 
 	Poll time.Duration `mapstructure:"poll" want:"above 0s"`    // between two looks for work
-	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long running transfers may go on after a stop
+	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long downloads under way may go on after a stop
 
 	// Slower multiplies the time limits of health's checks, and of database queries that log users
 	// in. 0 means 1. Only tests set it, because their machine may be slow.
@@ -146,10 +146,11 @@ type Serve struct {
 
 // Constants of the service.
 const (
-	packSize     = 256 << 20     // approximate bytes of a shared object
-	collectEvery = 6 * time.Hour // between two collections
-	slowUpload   = 10            // bytes a second, averaged over five minutes; a slower upload is ended and continues later
-	goOnBelow    = 10            // points in per cent below uploads.full at which uploads are accepted again; the bounds of uploads.full leave room for it
+	packSize     = 256 << 20              // approximate bytes of a shared object
+	collectEvery = 6 * time.Hour          // between two collections
+	slowUpload   = 10                     // bytes a second, averaged over five minutes; a slower upload is ended and continues later
+	uploadStop   = 100 * time.Millisecond // for which robots' commands by FTP may go on after a stop; uploads go on later from where they were
+	goOnBelow    = 10                     // points in per cent below uploads.full at which uploads are accepted again; the bounds of uploads.full leave room for it
 )
 
 // defaults returns the settings for keys that are not set.

@@ -33,7 +33,7 @@ func (f *FTP) check(is *settings.Checks, key string) {
 
 // server returns the configuration of a server with these settings. secure is its TLS, or nil.
 func (f *FTP) server(l net.Listener, secure *tls.Config, stop time.Duration, log *slog.Logger) (c ftp.Config, err error) {
-	c = ftp.Config{Listener: l, PassivePorts: [2]int(f.Ports), TLS: secure, StopTimeout: stop, Log: log}
+	c = ftp.Config{Listener: l, PassivePorts: [2]int(f.Ports), TLS: secure, StopTimeout: max(stop, time.Millisecond), Log: log}
 	if f.Public != "" {
 		c.PublicIP = netip.MustParseAddr(f.Public)
 	}

@@ -115,7 +115,7 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, ha
 	defer context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.Background(), stop)
 		defer cancel()
-		err := server.Shutdown(bounded)
+		err := peer.Shutdown(bounded, server)
 		if err != nil {
 			log.WarnContext(ctx, "http: transfers were cut at the stop", "err", err)
 			err = server.Close()

@@ -190,7 +190,7 @@ func (s *Service) OperatorToken() string { return s.state.token }
 // settleTime is how long the database may take to record the last transfers.
 const settleTime = 10 * time.Second
 
-// Run serves until ctx ends or a room fails. After ctx has ended, running transfers may finish
+// Run serves until ctx ends or a room fails. After ctx has ended, running downloads may finish
 // within the time stop of the settings, and Run returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
