@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
@@ -25,6 +26,9 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	}
 	orders, err := m.Heartbeat(r.Context(), robot, hb)
 	if err != nil {
+		return err
+	}
+	if err := m.Roster.NoteAddress(r.Context(), robot, peer.Addr(r.RemoteAddr), hb, time.Now()); err != nil {
 		return err
 	}
 	refused, err := m.Roster.NoteSigning(r.Context(), robot, hb.Signing, m.authority(r), time.Now())

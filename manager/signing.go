@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/botauth"
 	"sheaf/internal/route"
@@ -35,7 +36,7 @@ func (m *Manager) serveDirectory(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (m *Manager) serveCard(w http.ResponseWriter, r *http.Request) error {
-	c := botauth.Card{Name: m.opt.Name, URI: m.opt.Public, Keys: m.opt.Public + botauth.PathDirectory}
+	c := botauth.Card{Name: m.opt.Name, URI: m.opt.Public + api.PathRobots, Keys: m.opt.Public + botauth.PathDirectory}
 	if m.opt.Contact != "" {
 		c.Contacts = []string{m.opt.Contact}
 	}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"sheaf/internal/api"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
@@ -55,8 +57,14 @@ func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	base := faceOf(t, site, "")
-	robot, err := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()}).Roster.Page(t.Context(), "waseda")
+	robots := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()}).Roster
+	robot, err := robots.Page(t.Context(), "waseda")
 	testkit.Must(t, err)
+	token, _, err := robots.Admit(t.Context(), "keio")
+	testkit.Must(t, err)
+	_, err = robots.Join(t.Context(), wire.JoinRequest{Token: token, Version: "1.4.0", PublicKey: make([]byte, 32)})
+	testkit.Must(t, err)
+	testkit.Must(t, robots.Subscribe(t.Context(), "keio"))
 	asked, err := http.PostForm(base+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
 	testkit.Must(t, err)
 	asked.Body.Close()
@@ -73,7 +81,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		{Name: "login", Path: "/login?next=/browse/"}, {Name: "reset", Path: "/login/reset"}, {Name: "password", Path: "/login/reset/" + reset}, {Name: "expired", Path: "/login/reset/0"},
 		{Name: "removal", Path: removal.Path + "?host=www.waseda.ac.jp"}, {Name: "request", Path: asked.Request.URL.Path}, {Name: "robot", Path: robot},
 		{Name: "front", Path: "/"}, {Name: "browse", Path: "/browse/jp/ac/"}, {Name: "host", Path: "/browse/jp/ac/waseda/"},
-		{Name: "webmasters", Path: "/webmasters"}, {Name: "lost", Path: "/find?q=nowhere.example"}, {Name: "found", Path: "/find?q=seda"},
+		{Name: "webmasters", Path: "/webmasters"}, {Name: "robots", Path: api.PathRobots}, {Name: "lost", Path: "/find?q=nowhere.example"}, {Name: "found", Path: "/find?q=seda"},
 		{Name: "ask", Path: "/web/"}, {Name: "versions", Path: "/web/*/" + stored}, {Name: "missing", Path: "/web/http://www.waseda.ac.jp/nothing"},
 		{Name: "diff", Path: "/diff/20260928/20261106/" + stored}, {Name: "error", Path: "/web/1/x"},
 		{Name: "stored", Path: "/web/20261010/" + stored, Part: "#sheaf-archive-banner"},

@@ -107,6 +107,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
 	m := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()})
+	removal.NewVisits(&webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Zone: tokyo}, m.Roster).Register(router, g)
 	_, _, err = m.Roster.Admit(t.Context(), "waseda")
 	testkit.Must(t, err)
 	board.NewPartners(board.PartnersOptions{

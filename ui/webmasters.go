@@ -27,7 +27,7 @@ func (f *face) webmasters(w http.ResponseWriter, r *http.Request) error {
 func robotsTxt(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
-	fmt.Fprint(w, "User-agent: *\nAllow: /$\nAllow: /webmasters\nAllow: /removal$\nDisallow: /\n")
+	fmt.Fprint(w, "User-agent: *\nAllow: /$\nAllow: /webmasters\nAllow: /removal$\nAllow: /robots/$\nDisallow: /\n")
 	return nil
 }
 

@@ -98,10 +98,9 @@ func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 	created := now.Add(-early)
 	params := `("@authority" "signature-agent");` + parameters(created.Unix(), created.Add(signed).Unix(), k.id, nonce(), "web-bot-auth")
 	agent := `"` + s.agent + `"`
-	base := fmt.Appendf(nil, "\"@authority\": %s\n\"signature-agent\": %s\n\"@signature-params\": %s", Authority(scheme, host), agent, params)
 	h.Set("Signature-Agent", agent)
 	h.Set("Signature-Input", label+"="+params)
-	h.Set("Signature", label+"="+bytesItem(ed25519.Sign(k.private, base)))
+	h.Set("Signature", label+"="+bytesItem(ed25519.Sign(k.private, requestBase(Authority(scheme, host), agent, params))))
 }
 
 // Proofs returns what the service needs to list the robot's keys: that of now, and the next one.

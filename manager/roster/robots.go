@@ -103,7 +103,7 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
 			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0,
-				service_key = ?
+				signing = '', service_key = ?
 			WHERE token_hash = ? AND token_expires > ?
 			RETURNING name`,
 			hash(secret), req.PublicKey, req.Version, now, now, []byte(key.Public()), hash(req.Token), now).Scan(&name)
@@ -247,7 +247,7 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 		case stolen:
 			return fmt.Errorf("robot %s: %w", robot, ErrRobotExists)
 		}
-		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles", "robot_series", "visits"} {
+		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles", "robot_series", "robot_addresses", "visits"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {
 				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
 			}

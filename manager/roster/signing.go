@@ -1,10 +1,13 @@
 package roster
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sheaf/internal/botauth"
@@ -12,27 +15,85 @@ import (
 	"sheaf/internal/wire"
 )
 
+// keptKeys is how many keys of before are kept of a robot.
+const keptKeys = 2
+
 // NoteSigning notes by which keys a robot signs its requests; none: it does not sign. A proof that
-// is not one for a directory at authority is left out, and reported.
+// is not one for a directory at authority is left out, and reported. Keys of before are kept for
+// one more botauth.Period, as ended.
 func (r *Roster) NoteSigning(ctx context.Context, robot string, proofs []wire.SigningKey, authority string, now time.Time) (refused int, err error) {
-	text := ""
-	var good []wire.SigningKey
-	for _, p := range proofs {
-		if botauth.Good(&p, authority, now) {
-			good = append(good, p)
-		}
+	list := slices.DeleteFunc(slices.Clone(proofs), func(p wire.SigningKey) bool { return !botauth.Good(&p, authority, now) })
+	refused = len(proofs) - len(list)
+	var had string
+	switch err := r.db.QueryRowContext(ctx, `SELECT signing FROM robots WHERE name = ? AND secret_hash IS NOT NULL`, robot).Scan(&had); {
+	case errors.Is(err, sql.ErrNoRows):
+		return refused, nil
+	case err != nil:
+		return 0, fmt.Errorf("robot %s: signing keys: %w", robot, err)
 	}
-	if len(good) > 0 {
-		line, err := json.Marshal(good)
+	before, err := parseKeys(had)
+	if err != nil {
+		return 0, err
+	}
+	slices.SortStableFunc(before, func(a, b wire.SigningKey) int { return b.Ends.Compare(a.Ends) })
+	kept := 0
+	for _, p := range before {
+		if now.Before(p.Begins) || now.Sub(p.Ends) > botauth.Period || slices.ContainsFunc(list, func(l wire.SigningKey) bool { return bytes.Equal(l.Key, p.Key) }) {
+			continue
+		}
+		if kept++; kept > keptKeys {
+			break
+		}
+		p.Expires = 0 // it is in the directory no more
+		if now.Before(p.Ends) {
+			p.Ends = now
+		}
+		list = append(list, p)
+	}
+	text := ""
+	if len(list) > 0 {
+		line, err := json.Marshal(list)
 		if err != nil {
 			return 0, err
 		}
 		text = string(line)
 	}
-	if _, err := r.db.ExecContext(ctx, `UPDATE robots SET signing = ? WHERE name = ? AND secret_hash IS NOT NULL AND signing <> ?`, text, robot, text); err != nil {
+	if text == had {
+		return refused, nil
+	}
+	if _, err := r.db.ExecContext(ctx, `UPDATE robots SET signing = ? WHERE name = ? AND secret_hash IS NOT NULL AND signing = ?`, text, robot, had); err != nil {
 		return 0, fmt.Errorf("robot %s: signing keys: %w", robot, err)
 	}
-	return len(proofs) - len(good), nil
+	return refused, nil
+}
+
+func parseKeys(text string) (list []wire.SigningKey, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("signing keys: %w", err)
+	}
+	return list, nil
+}
+
+// KeyOf returns the robot that has a key, or had it in the Period before. The name is empty if
+// there is none; revoked robots are not among them.
+func (r *Roster) KeyOf(ctx context.Context, id string) (robot string, key wire.SigningKey, err error) {
+	err = db.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			return err
+		}
+		list, err := parseKeys(text)
+		for _, p := range list {
+			if botauth.KeyID(p.Key) == id {
+				robot, key = name, p
+			}
+		}
+		return err
+	}, `SELECT name, signing FROM robots WHERE signing <> '' AND secret_hash IS NOT NULL`)
+	return robot, key, err
 }
 
 // SigningKeys returns the keys by which robots sign their requests now, and those that they take
@@ -43,9 +104,9 @@ func (r *Roster) SigningKeys(ctx context.Context, authority string, now time.Tim
 	lines, err := db.List(ctx, r.db, func(rows *sql.Rows, line *string) error { return rows.Scan(line) },
 		`SELECT signing FROM robots WHERE signing <> '' AND secret_hash IS NOT NULL ORDER BY name`)
 	for _, line := range lines {
-		var proofs []wire.SigningKey
-		if err := json.Unmarshal([]byte(line), &proofs); err != nil {
-			return nil, fmt.Errorf("signing keys: %w", err)
+		proofs, err := parseKeys(line)
+		if err != nil {
+			return nil, err
 		}
 		for _, p := range proofs {
 			if botauth.Good(&p, authority, now) && now.Before(p.Ends) {

@@ -297,6 +297,7 @@ func (b *builder) manage(robots *manager.Manager, a *archives) {
 		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
 	})
 	partners.Register(b.router, b.guard(a))
+	removal.NewVisits(b.site, robots.Roster).Register(b.router, b.guard(a))
 	b.work = append(b.work, robots.Run, partners.Run)
 }
 

@@ -59,7 +59,7 @@ var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpen
 func openapiRoutes(more []route.Route) []route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
-		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
+		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(), removal.VisitRoutes(),
 		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{openapiPath.Route})
 }
 

@@ -46,7 +46,7 @@ var may = map[string][]string{
 
 // kinds says of what kind a route is: by method and path, or by the longest prefix of its path.
 var kinds = map[string]string{
-	"/": "everybody", "/login": "everybody", "/logout": "everybody", "/webmasters": "everybody", "/removal": "everybody", "/robot/": "everybody", "/language/": "everybody", "/static/": "everybody",
+	"/": "everybody", "/login": "everybody", "/logout": "everybody", "/webmasters": "everybody", "/removal": "everybody", "/robot/": "everybody", "/robots/": "everybody", "/v1/robots/visits": "everybody", "/language/": "everybody", "/static/": "everybody",
 	"/favicon.svg": "everybody", "/favicon.ico": "everybody", "/robots.txt": "everybody", "/.well-known/": "everybody", "/board": "everybody",
 	"/livez": "everybody", "/readyz": "everybody", "/healthz": "everybody", "/v1/openapi.yaml": "everybody", "/install.sh": "everybody", "/v1/programs/": "everybody",
 	"/pub":  "everybody", // leads to /pub/

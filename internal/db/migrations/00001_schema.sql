@@ -83,7 +83,7 @@ CREATE TABLE robots (
     refused_at         INTEGER NOT NULL DEFAULT 0, -- when it last was, to the minute
     look               INTEGER NOT NULL DEFAULT 0, -- when it was told to look for a release; 0: it has looked since
     slow               REAL    NOT NULL DEFAULT 1, -- its line: ms for what takes 1 ms at the middle robot
-    signing            TEXT    NOT NULL DEFAULT '', -- by which keys its requests are signed: JSON of package botauth's proofs; '': they are not
+    signing            TEXT    NOT NULL DEFAULT '', -- by which keys its requests are signed, and were lately: JSON of package botauth's proofs; '': they are not
     service_key        BLOB                        -- public half of the service's newest key that the robot knows; NULL: has not joined
 ) STRICT;
 
@@ -93,6 +93,17 @@ CREATE TABLE robot_sites (
     contact TEXT NOT NULL DEFAULT '', -- URL or mail address of the people at its site, as the robot says
     link    TEXT NOT NULL             -- random; the link to its page is signed with it
 ) STRICT;
+
+-- From which addresses robots came while they visited hosts, for owners of sites who ask.
+CREATE TABLE robot_addresses (
+    robot   TEXT    NOT NULL,
+    address TEXT    NOT NULL,
+    began   INTEGER NOT NULL,
+    last    INTEGER NOT NULL, -- heartbeat of which it is known
+    visits  INTEGER NOT NULL, -- 1: by that heartbeat the robot went on
+    PRIMARY KEY (robot, address, began)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX robot_addresses_by_address ON robot_addresses (address, began, last);
 
 -- What keeps a robot from its work.
 CREATE TABLE robot_troubles (

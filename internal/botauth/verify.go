@@ -1,0 +1,65 @@
+package botauth
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Seen is the signature of a request, as its site has it.
+type Seen struct {
+	KeyID            string
+	Created, Expires time.Time
+
+	agent, params string // as they are signed
+	signature     []byte
+}
+
+// ErrUnlike says that a signature is not of the form that robots send.
+var ErrUnlike = errors.New("not a signature of the form that robots send")
+
+// input matches the Signature-Input of a robot, which may be one of several in the header.
+var input = regexp.MustCompile(`(?:^|,)\s*` + label + `=(\("@authority" "signature-agent"\);created=(\d{1,12});expires=(\d{1,12});keyid="([\w-]{1,100})";[^,\s]*?;tag="web-bot-auth")\s*(?:,|$)`)
+
+// value matches the Signature of a robot.
+var value = regexp.MustCompile(`(?:^|,)\s*` + label + `=:([A-Za-z0-9+/=]{1,200}):\s*(?:,|$)`)
+
+// Read returns the signature among the header fields of a request. It returns nil if there is none,
+// and ErrUnlike if there is one that no robot sends.
+func Read(h http.Header) (*Seen, error) {
+	if h.Get("Signature") == "" && h.Get("Signature-Input") == "" {
+		return nil, nil
+	}
+	in, sig := input.FindStringSubmatch(strings.Join(h["Signature-Input"], ", ")), value.FindStringSubmatch(strings.Join(h["Signature"], ", "))
+	if in == nil || sig == nil {
+		return nil, ErrUnlike
+	}
+	raw, err := base64.StdEncoding.DecodeString(sig[1])
+	created, err1 := strconv.ParseInt(in[2], 10, 64)
+	expires, err2 := strconv.ParseInt(in[3], 10, 64)
+	if err := errors.Join(err, err1, err2); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnlike, err)
+	}
+	return &Seen{KeyID: in[4], Created: time.Unix(created, 0), Expires: time.Unix(expires, 0), agent: h.Get("Signature-Agent"), params: in[1], signature: raw}, nil
+}
+
+// By reports whether the signature is by a key, over a request to a host by http or https.
+func (s *Seen) By(key ed25519.PublicKey, host string) bool {
+	for _, scheme := range []string{"https", "http"} {
+		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, requestBase(Authority(scheme, host), s.agent, s.params), s.signature) {
+			return true
+		}
+	}
+	return false
+}
+
+// requestBase returns what a request's signature is over: its signature base (RFC 9421, 2.5).
+func requestBase(authority, agent, params string) []byte {
+	return fmt.Appendf(nil, "\"@authority\": %s\n\"signature-agent\": %s\n\"@signature-params\": %s", authority, agent, params)
+}
