@@ -69,7 +69,7 @@ func TestVisitsKeepToTheWindow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			const days = 5
 			cfg := testConfig(t, newService(t), nil)
-			cfg.Interval, cfg.Window = 20*time.Second, config.Default().Window
+			cfg.Interval, cfg.Window = 20*time.Second, DefaultConfig().Window
 			if tt.window != "" {
 				cfg.Window = tt.window
 			}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 )
 
@@ -130,7 +129,7 @@ func TestMannersOfHands(t *testing.T) {
 		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		serving.Go(func() {
-			own := config.Default()
+			own := DefaultConfig()
 			own.Network.AllowPrivate = true
 			if err := Hand(ctx, own, cfg.Hands.Listen, pass, 10, testLog(t)); err != nil {
 				t.Error(err)

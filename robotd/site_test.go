@@ -190,7 +190,7 @@ const giveUp = 8
 // testConfig joins the service and returns settings for short tests.
 func testConfig(t testing.TB, s *service, hosts map[string]string) config.Config {
 	t.Helper()
-	cfg := config.Default()
+	cfg := DefaultConfig()
 	cfg.DataDir = filepath.Join(t.TempDir(), "robot")
 	cfg.Contact = "https://sheaf.test/robot"
 	cfg.Interval = interval

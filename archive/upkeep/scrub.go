@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
-	"sheaf/internal/stream"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 )
 
@@ -70,7 +70,7 @@ func (s *Scrubber) Run(ctx context.Context) error {
 	}
 	return hold(ctx, s.opt.Leases, leaseScrub, scrubTurn, s.opt.Log, func(ctx context.Context) error {
 		for wait := min(scrubFirst, every); ; wait = min(scrubTurn, every) {
-			if err := stream.Sleep(ctx, wait); err != nil {
+			if err := loop.Sleep(ctx, wait); err != nil {
 				return err
 			}
 			if err := s.Turn(ctx); err != nil && ctx.Err() == nil {
@@ -219,7 +219,7 @@ func (s *Scrubber) verify(ctx context.Context) error {
 				if err := s.entry(ctx, snap, *change.Entry); err != nil {
 					return err
 				}
-				if err := stream.Sleep(ctx, time.Duration(float64(change.Entry.Length)/float64(s.opt.Rate)*float64(time.Second))); err != nil {
+				if err := loop.Sleep(ctx, time.Duration(float64(change.Entry.Length)/float64(s.opt.Rate)*float64(time.Second))); err != nil {
 					return err
 				}
 			}

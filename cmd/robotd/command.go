@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/commandline"
+	"sheaf/internal/logs"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 )
@@ -44,11 +45,11 @@ func settings(cmd *cobra.Command) (config.Config, error) {
 			overrides[key] = f.Value.String()
 		}
 	}
-	return config.Load(file, overrides)
+	return robotd.LoadConfig(file, overrides)
 }
 
 func logger(cmd *cobra.Command, cfg config.Config) *slog.Logger {
-	return cfg.Log.New(cmd.ErrOrStderr())
+	return logs.Settings(cfg.Log).New(cmd.ErrOrStderr())
 }
 
 func runCommand() *cobra.Command {

@@ -38,6 +38,15 @@ func every(ctx context.Context, interval time.Duration, now bool, f func(context
 // Pause waits for d. If ctx ends before, it returns false at once.
 func Pause(ctx context.Context, d time.Duration) bool { return Wait[struct{}](ctx, d, nil) }
 
+// Sleep is like Pause, but returns the cause if ctx ends before. It does not wait for a d that is
+// not positive.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d > 0 && !Pause(ctx, d) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // Wait is like Pause, but also returns, with true, when it receives a value from wake.
 func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	select {

@@ -3,9 +3,6 @@ package stream
 import (
 	"context"
 	"io"
-	"time"
-
-	"sheaf/internal/loop"
 )
 
 // UntilDone returns a reader of r that returns the context's error once the context has ended. It
@@ -22,12 +19,4 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
-}
-
-// Sleep waits for d. If ctx ends before, it returns the cause.
-func Sleep(ctx context.Context, d time.Duration) error {
-	if d > 0 && !loop.Pause(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
 }

@@ -249,7 +249,7 @@ func (s *HTTP) do(req *http.Request, want ...int) (*http.Response, error) {
 func answered(resp *http.Response) error {
 	said := problem(resp)
 	err := fmt.Errorf("%s %s: %s%s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimRight(": "+said.Title+": "+said.Detail, ": "))
-	if after := RetryAfter(resp.Header, time.Now()); after > 0 {
+	if after := wire.RetryAfter(resp.Header, time.Now()); after > 0 {
 		err = &LaterError{After: after, Err: err}
 	}
 	switch resp.StatusCode {
@@ -272,19 +272,6 @@ func problem(resp *http.Response) (p wire.Problem) {
 		return wire.Problem{}
 	}
 	return p
-}
-
-// RetryAfter parses a Retry-After header, in seconds or as a date. It returns zero if there is
-// none.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
-	if n, err := strconv.Atoi(value); err == nil && n > 0 {
-		return time.Duration(min(n, 7*24*3600)) * time.Second
-	}
-	if t, err := http.ParseTime(value); err == nil && t.After(now) {
-		return min(t.Sub(now), 7*24*time.Hour)
-	}
-	return 0
 }
 
 // drop reads the rest of a short body, so that the connection can be reused.

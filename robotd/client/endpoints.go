@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/robotd/batch"
+	"sheaf/internal/wire"
 )
 
 // A URL that fails is not asked for a time, unless there is no other.
@@ -164,7 +164,7 @@ func (r *refused) Error() string { return r.text }
 func answerError(resp *http.Response, said string) error {
 	err := &refused{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimSpace(said))}
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
-		return &unreachable{batch.RetryAfter(resp.Header, time.Now()), err}
+		return &unreachable{wire.RetryAfter(resp.Header, time.Now()), err}
 	}
 	return err
 }

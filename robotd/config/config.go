@@ -5,10 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/deploy"
-	"sheaf/internal/logs"
 	"sheaf/internal/preference"
-	"sheaf/internal/settings"
 )
 
 // Config has the settings. Each can be set in a YAML file under the name in its tag, or in the
@@ -131,7 +128,7 @@ type Report struct {
 	Statistics time.Duration `mapstructure:"statistics" want:"at least 0s"`
 
 	// Log is how the log is written.
-	Log logs.Settings `mapstructure:"log"`
+	Log Log `mapstructure:"log"`
 
 	// Metrics is the loopback address, ip:port, for /metrics (Prometheus) and /healthz; empty:
 	// none.
@@ -291,15 +288,10 @@ type Hands struct {
 	Lease time.Duration `mapstructure:"-"` // of a hand; 0: fetch.LeaseTime
 }
 
-// Default returns the default settings.
-func Default() Config {
-	c := Config{
-		Revisit: Revisit{QuickHours: true},
-		Batch:   Batch{Level: 6},
-		Network: Network{Relearn: time.Hour},
-	}
-	settings.Defaults(&c, deploy.Robotd)
-	return c
+// Log is how the log is written.
+type Log struct {
+	Format string `mapstructure:"format" want:"text or json"`
+	Level  string `mapstructure:"level" want:"debug, info, warn or error"` // the least important lines that are written
 }
 
 // Identity is by what sites can recognise the robot.

@@ -385,7 +385,7 @@ const maxRetryAfter = 24 * time.Hour
 // retryAfter returns when an answer allows the next visit; zero: it does not say.
 func retryAfter(header http.Header) time.Time {
 	now := time.Now()
-	if wait := batch.RetryAfter(header, now); wait > 0 {
+	if wait := wire.RetryAfter(header, now); wait > 0 {
 		return now.Add(min(wait, maxRetryAfter))
 	}
 	return time.Time{}

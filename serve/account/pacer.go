@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/stream"
+	"sheaf/internal/loop"
 )
 
 // burst is for how long a transfer may exceed the rate after being idle.
@@ -46,7 +46,7 @@ func (g *pacer) pass(ctx context.Context, n, rate int64) error {
 	at := g.free
 	g.free = g.free.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
 	g.mu.Unlock()
-	return stream.Sleep(ctx, at.Sub(now))
+	return loop.Sleep(ctx, at.Sub(now))
 }
 
 // idle reports whether the pacer is like a new one.

@@ -8,7 +8,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
-	"sheaf/internal/stream"
+	"sheaf/internal/loop"
 	"sheaf/serve/account"
 	"sheaf/serve/tree"
 )
@@ -50,10 +50,10 @@ var everybodysView = &account.Account{Domains: []string{"*"}}
 // returns nil.
 func (m *CurrentMaker) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := m.Update(ctx, stream.Sleep); err != nil && ctx.Err() == nil {
+		if err := m.Update(ctx, loop.Sleep); err != nil && ctx.Err() == nil {
 			m.opt.Log.ErrorContext(ctx, "volumes of the latest versions: making them failed and will be repeated", "err", err)
 		}
-		_ = stream.Sleep(ctx, m.opt.Look) // the loop looks at ctx
+		_ = loop.Sleep(ctx, m.opt.Look) // the loop looks at ctx
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"sheaf/internal/api"
+	"sheaf/internal/loop"
 	"sheaf/internal/preference"
-	"sheaf/internal/stream"
 )
 
 // Options of a mirror. URL and Dir are needed.
@@ -268,7 +268,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 			return err
 		}
 		if page.Next == at { // a service may answer sooner than asked
-			if err := stream.Sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
+			if err := loop.Sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/stream"
+	"sheaf/internal/loop"
 )
 
 // gate holds back requests of one kind until the service wants them again.
@@ -54,7 +54,7 @@ func (g *gate) wait(ctx context.Context) error {
 		if g.aside > 0 && left > g.aside {
 			return &laterError{until, why}
 		}
-		if err := stream.Sleep(ctx, left); err != nil {
+		if err := loop.Sleep(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 			pause = m.Backoff
 		}
 		m.Reporter.Note(Note{Event: "again", Why: err.Error()})
-		if err := stream.Sleep(ctx, pause/2+rand.N(pause)); err != nil {
+		if err := loop.Sleep(ctx, pause/2+rand.N(pause)); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxBackoff)

@@ -25,7 +25,6 @@ import (
 	"sheaf/manager"
 	"sheaf/robotd"
 	robotclient "sheaf/robotd/client"
-	"sheaf/robotd/config"
 	"sheaf/serve/client"
 	"sheaf/test/batchtest"
 	"sheaf/test/metricstest"
@@ -165,7 +164,7 @@ func (d *demo) join(name string) *batchtest.Robots {
 	var admitted manager.AdmitResponse
 	operator := d.operator()
 	testkit.Must(d, operator.Do(d.Context(), http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
-	cfg := config.Default()
+	cfg := robotd.DefaultConfig()
 	cfg.DataDir, cfg.Contact, cfg.Window, cfg.Disk.Free = d.robotDir(), "https://robots.example.ac.jp/", "always", 0
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = map[string]string{own: d.at.http}, true
 	_, err := robotd.Join(d.Context(), d.url(), admitted.Token, cfg.DataDir)

@@ -137,7 +137,7 @@ func serve(ctx context.Context, cfg *config.Config, n int, log *slog.Logger) (*s
 		if err != nil {
 			return nil, err
 		}
-		own := config.Default()
+		own := robotd.DefaultConfig()
 		own.Network.AllowPrivate, own.Limits.Bandwidth = true, line
 		hands.Go(func() { _ = robotd.Hand(ctx, own, cfg.Hands.Listen, pass, 1000, log) }) // without it the figure is low
 	}

@@ -182,7 +182,7 @@ func settings(ctx context.Context, operator *client.Client, name, dir string, at
 	if err := operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
 		return config.Config{}, err
 	}
-	cfg := config.Default()
+	cfg := robotd.DefaultConfig()
 	cfg.DataDir, cfg.Contact = filepath.Join(dir, name), "https://robots.example.ac.jp/"
 	cfg.Window, cfg.Adapt.Max, cfg.Interval, cfg.Once = "always", 0, 0, true
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = at, true

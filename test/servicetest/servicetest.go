@@ -105,7 +105,7 @@ func (s *Service) Join(name string, web map[string]string) config.Config {
 	s.t.Helper()
 	var admitted manager.AdmitResponse
 	s.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
-	cfg := config.Default()
+	cfg := robotd.DefaultConfig()
 	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
 	cfg.Window, cfg.Adapt.Max, cfg.Disk.Free = "always", 0, 0
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true

@@ -87,7 +87,7 @@ func (d *day) join(ctx context.Context, name string) error {
 	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
 		return err
 	}
-	cfg := config.Default()
+	cfg := robotd.DefaultConfig()
 	cfg.Once = true // a day takes seconds here, so no robot waits for a host's quick hour
 	cfg.DataDir = d.robotDir(name)
 	cfg.Contact = d.service.Addresses().HTTP

@@ -1,4 +1,4 @@
-package config
+package robotd
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestLoad(t *testing.T) {
+func TestLoadConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "robotd.yaml")
 	text := `
 contact: mailto:robot@sheaf.test
@@ -25,7 +25,7 @@ network:
 	}
 	t.Setenv("ROBOTD_UPLOAD_POLL", "7s")
 	t.Setenv("ROBOTD_CONCURRENCY", "10")
-	cfg, err := Load(file, nil)
+	cfg, err := LoadConfig(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWrongSettings(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Load(file, nil)
+		cfg, err := LoadConfig(file, nil)
 		if err == nil {
 			_, err = cfg.Plan()
 		}
@@ -78,14 +78,14 @@ func TestWrongSettings(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says %q", text, err, want)
 		}
 	}
-	cfg := Default()
+	cfg := DefaultConfig()
 	if _, err := cfg.Plan(); err == nil || !strings.Contains(err.Error(), "contact") {
 		t.Errorf("settings without a contact: %v", err)
 	}
 }
 
 // Whatever stands in the settings' file, it is refused with words or can be worked with.
-func FuzzLoad(f *testing.F) {
+func FuzzLoadConfig(f *testing.F) {
 	f.Add([]byte("contact: a@b.jp\nwindow: always\npage:\n  max_depth: 3\nnetwork:\n  hosts: {www.a.test: 127.0.0.1:80}\n"))
 	f.Add([]byte("interval: -1s\nlog_at: 25:00\n"))
 	f.Add([]byte("page: [1]\nbatch: {size: 1e99}\n? x\n"))
@@ -94,7 +94,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Load(file, nil)
+		cfg, err := LoadConfig(file, nil)
 		if err == nil {
 			_, err = cfg.Plan()
 		}
