@@ -24,8 +24,8 @@ import (
 
 // BatchQuery is the query of GET /v1/admin/batches.
 type BatchQuery struct {
-	State wire.State `query:"state" doc:"only of this state"`
-	Robot string     `query:"robot" doc:"only of this robot"`
+	State wire.State `query:"state" doc:"only batches in this state, such as quarantined"`
+	Robot string     `query:"robot" doc:"only batches of this robot"`
 	Limit int        `query:"limit" min:"1" max:"10000" default:"100" doc:"batches at most"`
 }
 

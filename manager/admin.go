@@ -46,7 +46,7 @@ type RobotsResponse struct {
 
 // DeadRequest is the body of POST /v1/admin/robots/{name}/dead.
 type DeadRequest struct {
-	Reason string `json:"reason"` // how the operator knows that the robot has stopped
+	Reason string `json:"reason" doc:"why that is sure (required)"`
 }
 
 // PageResponse answers GET and POST /v1/admin/robots/{name}/page.
@@ -58,8 +58,8 @@ type PageResponse struct {
 type HostsRequest struct {
 	Hosts     []string            `json:"hosts"`               // URLs
 	Addresses map[string][]string `json:"addresses,omitempty"` // by host; a host with addresses is not looked up
-	Copies    int                 `json:"copies,omitempty"`    // how many robots collect all of each host, to be compared; 0: as it is
-	Parts     int                 `json:"parts,omitempty"`     // how many robots share each host's URLs; 0: as it is
+	Copies    int                 `json:"copies,omitempty" doc:"have so many robots each collect the whole host, and compare their pages; 1: one robot, as usual; 0: as it is"`
+	Parts     int                 `json:"parts,omitempty" doc:"share each host's URLs among so many robots; 1: let the plan decide, which shares hosts that are too large for one robot's night; 0: as it is"`
 }
 
 // HostsResponse answers GET /v1/admin/hosts. The next page is at ?after=<Next>.
@@ -119,9 +119,9 @@ type CopiesResponse struct {
 
 // SeriesQuery is the query of GET /v1/admin/balance/series.
 type SeriesQuery struct {
-	By    string `query:"by" enum:"hour,day,month" default:"day"`
-	Since string `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
-	Robot string `query:"robot" doc:"only of this one"`
+	By    string `query:"by" enum:"hour,day,month" default:"day" doc:"hour, day or month"`
+	Since string `query:"since" doc:"since when: a day such as 2026-11-21, or a time (RFC 3339; default two days by hour, 30 days by day, a year by month)"`
+	Robot string `query:"robot" doc:"only of this robot"`
 }
 
 // SeriesResponse answers GET /v1/admin/balance/series.
@@ -131,7 +131,7 @@ type SeriesResponse struct {
 
 // HostsQuery is the query of GET /v1/admin/hosts.
 type HostsQuery struct {
-	State      hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
+	State      hosts.State `query:"state" enum:"accepted,pending,refused" doc:"only hosts in this state: accepted, pending or refused"`
 	Part       string      `query:"part" doc:"only hosts with this in their names"`
 	Domain     string      `query:"domain" doc:"only this host and all below it"`
 	Robot      string      `query:"robot" doc:"only hosts that this robot has"`
@@ -143,9 +143,9 @@ type HostsQuery struct {
 
 // ForecastQuery is the query of GET /v1/admin/balance/forecast.
 type ForecastQuery struct {
-	Hosts  int64         `query:"hosts" required:"true"`
-	Pages  int64         `query:"pages" required:"true" doc:"of all hosts, in a night"`
-	Window time.Duration `query:"window" doc:"length of a night, such as 6h; by default as measured"`
+	Hosts  int64         `query:"hosts" required:"true" doc:"how many hosts"`
+	Pages  int64         `query:"pages" required:"true" doc:"how many pages all of them have together in a night"`
+	Window time.Duration `query:"window" doc:"length of a night, such as 6h; 0: as the robots' hours have shown"`
 }
 
 // RobotEnd is the query of DELETE /v1/admin/robots/{name}.

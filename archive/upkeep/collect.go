@@ -121,7 +121,7 @@ func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collecti
 
 // CollectRequest is the body of POST /v1/admin/gc.
 type CollectRequest struct {
-	DryRun bool `json:"dry_run,omitempty"`
+	DryRun bool `json:"dry_run,omitempty" doc:"only say what would be done"`
 }
 
 // Collect collects now.

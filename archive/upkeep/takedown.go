@@ -43,11 +43,11 @@ type TakedownRequest struct {
 	Collection string    `json:"collection,omitempty"`
 	Robot      string    `json:"robot,omitempty" doc:"all that a robot's batches brought and that was published at since or later"`
 	Since      time.Time `json:"since,omitzero" doc:"of a robot; required to take down"`
-	Edition    string    `json:"edition,omitempty"`
-	URLPrefix  string    `json:"url_prefix,omitempty"`
-	Reason     string    `json:"reason"`
-	By         string    `json:"by,omitempty"`
-	Unknown    bool      `json:"unknown,omitempty" doc:"also a host or edition of which nothing was published"`
+	Edition    string    `json:"edition,omitempty" doc:"only what this edition brought"`
+	URLPrefix  string    `json:"url_prefix,omitempty" doc:"only the pages whose URL begins with this, by http and https"`
+	Reason     string    `json:"reason" doc:"why (required); kept for ever"`
+	By         string    `json:"by,omitempty" doc:"who decides"`
+	Unknown    bool      `json:"unknown,omitempty" doc:"accept a host, or an edition, of which nothing was published"`
 }
 
 // TakedownResponse answers a TakedownRequest.

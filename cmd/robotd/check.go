@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 )
 
@@ -15,14 +16,9 @@ func checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Try what the robot needs: settings, folder, manager, clock, addresses",
 		Long:  "check tells what would keep the robot from working, and exits with 1 if there is such a thing.\nIt visits no host, and may be used while the robot runs.",
-		Args:  cobra.NoArgs,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "one line of JSON for each finding")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		out := cmd.OutOrStdout()
 		ok := robotd.Check(cmd.Context(), cfg, func(f robotd.Finding) {
 			if *asJSON {
@@ -36,6 +32,6 @@ func checkCommand() *cobra.Command {
 			return &exitError{1, "the robot would not work as it should"}
 		}
 		return nil
-	}
+	})
 	return cmd
 }

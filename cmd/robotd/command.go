@@ -22,7 +22,6 @@ func command() *cobra.Command {
 		Long: "robotd collects the pages of the hosts that a service assigns to it. Without a\n" +
 			"command it runs. Settings are read from the file given by --config, from ROBOTD_…\n" +
 			"in the environment, and from flags. Each has priority over the one before.",
-		Args: cobra.NoArgs,
 		RunE: run.RunE,
 	}
 	root.PersistentFlags().String("config", "", "file with settings (YAML)")
@@ -48,6 +47,17 @@ func settings(cmd *cobra.Command) (config.Config, error) {
 	return robotd.LoadConfig(file, overrides)
 }
 
+// with returns the function of a command that needs the settings.
+func with(run func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, cfg, args)
+	}
+}
+
 func logger(cmd *cobra.Command, cfg config.Config) *slog.Logger {
 	return logs.Settings(cfg.Log).New(cmd.ErrOrStderr())
 }
@@ -56,18 +66,13 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the robot until it is told to stop",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			if dry, err := cmd.Flags().GetBool("dry-run"); err != nil || dry {
 				return errors.Join(err, dryRun(cmd, cfg))
 			}
 			defer robotd.HoldMemory(cfg.Memory.Limit)()
 			return robotd.Run(cmd.Context(), cfg, logger(cmd, cfg))
-		},
+		}),
 	}
 	cmd.Flags().Bool("once", false, "end after one cycle, when its batches are published")
 	cmd.Flags().Duration("for", 0, "with --once: end the cycle after that time, such as 2h; what is left waits for the next run")
@@ -83,12 +88,7 @@ func joinCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "join URL[,URL…] TOKEN",
 		Short: "Join a service with a one-time token",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			// Check the settings before the token is used.
 			if cmd.Flags().Lookup("config").Changed || cfg.Contact != "" {
 				if err := cfg.Check(); err != nil {
@@ -101,7 +101,7 @@ func joinCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined %s as %s; credentials and key are in %s\n", args[0], name, cfg.DataDir)
 			return err
-		},
+		}),
 	}
 }
 
@@ -109,13 +109,8 @@ func leaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "leave",
 		Short: "Upload what is left and leave the service; the robot must be stopped",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return robotd.Leave(cmd.Context(), cfg, logger(cmd, cfg))
-		},
+		}),
 	}
 }

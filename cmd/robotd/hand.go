@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 )
 
 func handCommand() *cobra.Command {
@@ -17,16 +18,11 @@ func handCommand() *cobra.Command {
 		Long: "hand does work for a robot, the head, that waits for hands at hands.listen. The file\n" +
 			"comes from \"robotd hand invite\" at the head. The head says which pages to fetch, and\n" +
 			"when; of this machine's settings, network and limits.bandwidth count.",
-		Args: cobra.NoArgs,
 	}
 	head := cmd.Flags().String("head", "", "host:port of the head")
 	pass := cmd.Flags().String("pass", "", "file that robotd hand invite has written")
 	turns := cmd.Flags().Int("turns", 1000, "pages fetched at once")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		if *head == "" || *pass == "" || *turns < 1 {
 			return errors.New("--head, --pass and a positive number of --turns are needed")
 		}
@@ -36,7 +32,7 @@ func handCommand() *cobra.Command {
 		}
 		defer robotd.HoldMemory(cfg.Memory.Limit)()
 		return robotd.Hand(cmd.Context(), cfg, *head, text, *turns, logger(cmd, cfg))
-	}
+	})
 	cmd.AddCommand(handInviteCommand(), handRemoveCommand())
 	return cmd
 }
@@ -45,14 +41,9 @@ func handInviteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invite NAME",
 		Short: "At the head: write the file with which a hand connects",
-		Args:  cobra.ExactArgs(1),
 	}
 	out := cmd.Flags().String("out", "", "the file (default NAME.pass)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		cfg, err := settings(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, args []string) (err error) {
 		path := *out
 		if path == "" {
 			path = args[0] + ".pass"
@@ -70,7 +61,7 @@ func handInviteCommand() *cobra.Command {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds a key: bring it to the machine by a safe way, and run there\nrobotd hand --head HOST:PORT --pass %[1]s\n", path)
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -78,13 +69,8 @@ func handRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "At the head: end the right of a hand",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			return robotd.RemoveHand(cfg, args[0])
-		},
+		}),
 	}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
-	"sheaf/robotd/control"
 
 	"github.com/spf13/cobra"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 )
 
 func pauseCommand() *cobra.Command {
@@ -20,12 +22,8 @@ func resumeCommand() *cobra.Command {
 // robot and rests for a stopped one.
 func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		Use: use, Short: short,
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			running, err := control.NewMonitor(cfg.DataDir).SetPaused(cmd.Context(), on)
 			if err != nil {
 				return err
@@ -36,6 +34,6 @@ func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 			return err
-		},
+		}),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/loop"
+	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 )
 
@@ -38,20 +39,16 @@ func statusCommand() *cobra.Command {
 		Short: "Show what the robot is doing",
 		Long: "status shows what the robot is doing: on a terminal live, until Ctrl-C; to a file or\n" +
 			"pipe once. If the robot does not run, it shows the last known state and exits with 3.",
-		Args: cobra.NoArgs,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "as JSON")
 	once := cmd.Flags().Bool("once", false, "show it once, on a terminal too")
 	hosts := cmd.Flags().String("hosts", "20", `how many hosts to show, the busiest first, or "all"`)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings(cmd)
+	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		most, err := howMany(*hosts)
 		if err != nil {
 			return err
 		}
-		w := watcher{monitor: control.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout()}
-		if w.hosts, err = howMany(*hosts); err != nil {
-			return err
-		}
+		w := watcher{monitor: control.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout(), hosts: most}
 		term, ok := onTerminal(w.out)
 		switch {
 		case *asJSON:
@@ -60,7 +57,7 @@ func statusCommand() *cobra.Command {
 			return w.live(cmd.Context(), term)
 		}
 		return w.print(cmd.Context(), screenOf(w.out))
-	}
+	})
 	return cmd
 }
 

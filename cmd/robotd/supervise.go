@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/robotd/update"
 )
 
@@ -28,12 +29,7 @@ func superviseCommand() *cobra.Command {
 		Short: "Run the robot, start it again when it ends, and let it replace its own program",
 		Long: "supervise runs the robot as its child. The robot takes new releases from the service.\n" +
 			"Each is on trial: if it does not report to the manager, the old one is put back.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -57,7 +53,7 @@ func superviseCommand() *cobra.Command {
 				Trial: cfg.Update.Trial, Pause: pause, Stop: stop, Log: logger(cmd, cfg),
 			}
 			return v.Run(cmd.Context())
-		},
+		}),
 	}
 }
 
@@ -65,12 +61,7 @@ func verifyReleaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify-release TEXT SIGNATURE",
 		Short: "Verify a release with the key that this robot trusts, and show its counter",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: with(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {
 				return err
@@ -85,6 +76,6 @@ func verifyReleaseCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d %s\n", r.Counter, r.Version)
 			return err
-		},
+		}),
 	}
 }

@@ -23,16 +23,11 @@ func tapCommand() *cobra.Command {
 		Long: "tap reads every record as the robot stores it, until Ctrl-C or until the robot ends. On a\n" +
 			"terminal it prints a line for each; to a file or pipe it writes a warc.gz. A reader that is\n" +
 			"too slow is told that records are lost. It holds up the crawl for tap.wait at most.",
-		Args: cobra.NoArgs,
 	}
 	warc := cmd.Flags().Bool("warc", false, "as a warc.gz, on a terminal too")
 	asJSON := cmd.Flags().Bool("json", false, "one line of JSON for each record's headers")
 	cmd.MarkFlagsMutuallyExclusive("warc", "json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		path := cfg.TapSocket()
 		if path == "" {
 			return errors.New("this robot has no tap: its setting tap.socket is none")
@@ -57,7 +52,7 @@ func tapCommand() *cobra.Command {
 			return nil
 		}
 		return err
-	}
+	})
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func eachSegment(ctx context.Context, names []string, do func(archive.Source, *a
 
 func archiveLs() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls FILE...", Short: "List the records: time, status, size, type, URL", Args: cobra.MinimumNArgs(1),
+		Use: "ls FILE...", Short: "List the records: time, status, size, type, URL",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := tabwriter.NewWriter(display.NewHarmlessWriter(cmd.OutOrStdout()), 0, 0, 2, ' ', 0)
 			defer out.Flush()
@@ -66,7 +66,7 @@ func archiveLs() *cobra.Command {
 func archiveCat() *cobra.Command {
 	var compressed bool
 	cmd := &cobra.Command{
-		Use: "cat URL FILE...", Short: "Write the latest version of a page to standard output", Args: cobra.MinimumNArgs(2),
+		Use: "cat URL FILE...", Short: "Write the latest version of a page to standard output",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, files := args[0], args[1:]
 			return withParts(cmd.Context(), files, func(parts []archive.Part) error {
@@ -112,7 +112,7 @@ func catPage(ctx context.Context, w io.Writer, src archive.Source, c *archive.Ce
 func archiveExtract() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "extract FILE...", Short: "Unpack the pages, and parts of pages, as files, as tar does", Args: cobra.MinimumNArgs(1),
+		Use: "extract FILE...", Short: "Unpack the pages, and parts of pages, as files, as tar does",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := os.OpenRoot(dir)
 			if err != nil {
@@ -157,7 +157,7 @@ func extractPage(ctx context.Context, root *os.Root, src archive.Source, c *arch
 func archiveVerify() *cobra.Command {
 	var batch bool
 	cmd := &cobra.Command{
-		Use: "verify FILE...", Short: "Check everything in the files; say what is wrong and where", Args: cobra.MinimumNArgs(1),
+		Use: "verify FILE...", Short: "Check everything in the files; say what is wrong and where",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bad := 0
 			for _, name := range args {
@@ -210,7 +210,7 @@ func verifyFile(ctx context.Context, out io.Writer, name string, batch bool) err
 
 func archiveCDX() *cobra.Command {
 	return &cobra.Command{
-		Use: "cdx FILE...", Short: "Write CDXJ lines for the WARC that sheaf archive warc writes of each file, sorted within each file", Args: cobra.MinimumNArgs(1),
+		Use: "cdx FILE...", Short: "Write CDXJ lines for the WARC that sheaf archive warc writes of each file, sorted within each file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {

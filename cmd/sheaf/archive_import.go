@@ -25,7 +25,7 @@ import (
 func archiveImport() *cobra.Command {
 	var opt importOptions
 	cmd := &cobra.Command{
-		Use: "import FILE...", Short: "Import WARC, ARC, WACZ and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
+		Use: "import FILE...", Short: "Import WARC, ARC, WACZ and tar files of pages into the archive",
 		Long: `Send each file to the service, which makes a batch of it and publishes the batch with the next edition.
 
 FILE is a WARC file (1.0 or 1.1) or an ARC file (1), each plain, in gzip or in Zstandard; a WACZ file; a tar

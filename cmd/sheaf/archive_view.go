@@ -17,7 +17,7 @@ import (
 
 func archiveWARC() *cobra.Command {
 	return &cobra.Command{
-		Use: "warc FILE...", Short: "Write the records of all files to standard output, as one .warc.gz", Args: cobra.MinimumNArgs(1),
+		Use: "warc FILE...", Short: "Write the records of all files to standard output, as one .warc.gz",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				view, err := archive.NewView(archive.WARC, parts)
@@ -32,7 +32,7 @@ func archiveWARC() *cobra.Command {
 
 func archiveLinks() *cobra.Command {
 	return &cobra.Command{
-		Use: "links FILE...", Short: "Write the links of the pages of all files: source, target and kind, separated by tabs", Args: cobra.MinimumNArgs(1),
+		Use: "links FILE...", Short: "Write the links of the pages of all files: source, target and kind, separated by tabs",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				view, err := archive.NewView(archive.Links, parts)
@@ -58,7 +58,7 @@ func archiveLinks() *cobra.Command {
 func archiveWACZ() *cobra.Command {
 	var title string
 	cmd := &cobra.Command{
-		Use: "wacz FILE...", Short: "Write the records of all files to standard output, as one .wacz for ReplayWeb.page", Args: cobra.MinimumNArgs(1),
+		Use: "wacz FILE...", Short: "Write the records of all files to standard output, as one .wacz for ReplayWeb.page",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				var created time.Time // date of the newest record, so that the same files give the same bytes

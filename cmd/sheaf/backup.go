@@ -27,7 +27,6 @@ func backupCommand() *cobra.Command {
 accounts, robots and their keys, hosts, assignments, costs, releases, the states of batches, receipt.key
 and operator.token. The file contains secrets, and only its owner can read it. "sheaf restore" puts it
 into a new installation, on SQLite or PostgreSQL. Back up the archives, in the object store, apart.`,
-		Args: cobra.ExactArgs(1),
 		RunE: admin.AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = backupTime
 			return fetchBackup(cmd, c, args[0])
@@ -75,35 +74,25 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 }
 
 func restoreCommand() *cobra.Command {
-	settings := admin.SettingsFlags{Packaged: true}
-	cmd := &cobra.Command{
+	return admin.WithSettings(&cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into a new installation, before its first start",
 		Long: `Restore a backup into the database and the data directory of the settings. Both must be new. Batches
 that were not published yet are left out: their robots upload them again.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings.Load()
-			if err != nil {
-				return err
-			}
-			f, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			r, err := service.Restore(cmd.Context(), cfg, f)
-			if err != nil {
-				return err
-			}
-			return admin.Show(cmd, r, func(w io.Writer) {
-				fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
-					r.Tables, r.Made.Format(time.RFC3339), cfg.Data, r.Dropped)
-				fmt.Fprintln(w, service.NotInCatalog)
-			})
-		},
-	}
-	settings.Register(cmd)
-	cmd.Flags().Bool("json", false, "print JSON")
-	return cmd
+	}, func(cmd *cobra.Command, cfg service.Config, args []string) error {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r, err := service.Restore(cmd.Context(), cfg, f)
+		if err != nil {
+			return err
+		}
+		return admin.Show(cmd, r, func(w io.Writer) {
+			fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
+				r.Tables, r.Made.Format(time.RFC3339), cfg.Data, r.Dropped)
+			fmt.Fprintln(w, service.NotInCatalog)
+		})
+	})
 }

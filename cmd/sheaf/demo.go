@@ -18,7 +18,6 @@ func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole service on loopback: real pages, three robots, two days, archives to fetch",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if opt.Settings, err = admin.SplitSettings(set); err != nil {

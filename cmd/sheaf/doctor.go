@@ -36,7 +36,6 @@ func doctorCommand() *cobra.Command {
 buffers, robots, running transfers, metrics (leases and disks are among them) and the warnings and
 errors of the log. In place of a part that cannot be collected it gives the reason. The text contains
 names of hosts and robots, and addresses: read it before you give it away.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := gather(cmd, args, log)
 			if out == "" {

@@ -29,7 +29,6 @@ replaced. What is damaged in the copy, too, is listed and left as it is.
 
 An address is a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of the AWS
 environment or files.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if flags.repair != "" {
 				cfg, err := settings.Load()

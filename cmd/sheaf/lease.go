@@ -44,55 +44,37 @@ lease.quorum.members of all settings.`,
 }
 
 func leaseListCommand() *cobra.Command {
-	settings := admin.SettingsFlags{Packaged: true}
-	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List the servers, and which answer",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withQuorum(settings, func(l *quorum.Locker) error { return showServers(cmd, l) })
-		},
-	}
-	settings.Register(cmd)
-	cmd.Flags().Bool("json", false, "print JSON")
-	return cmd
+	return withQuorum(&cobra.Command{Use: "ls", Short: "List the servers, and which answer"},
+		func(cmd *cobra.Command, l *quorum.Locker, _ []string) error { return showServers(cmd, l) })
 }
 
+// leaseChangeCommand returns a command that changes the list of servers by one address.
 func leaseChangeCommand(use, short, long string, members func(now []string, address string) ([]string, error)) *cobra.Command {
-	settings := admin.SettingsFlags{Packaged: true}
-	cmd := &cobra.Command{
+	return withQuorum(&cobra.Command{
 		Use: use + " ADDRESS", Short: short,
 		Long: long + `
 
 It takes some seconds longer than lease.ttl; leases are held and granted meanwhile. What was broken off is
 completed by the next change.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withQuorum(settings, func(l *quorum.Locker) error {
-				err := l.Change(cmd.Context(), func(now []string) ([]string, error) { return members(now, args[0]) })
-				if err != nil && !errors.Is(err, quorum.ErrNoQuorum) {
-					return err
-				}
-				return errors.Join(err, showServers(cmd, l)) // shows which servers answer
-			})
-		},
-	}
-	settings.Register(cmd)
-	cmd.Flags().Bool("json", false, "print JSON")
-	return cmd
+	}, func(cmd *cobra.Command, l *quorum.Locker, args []string) error {
+		err := l.Change(cmd.Context(), func(now []string) ([]string, error) { return members(now, args[0]) })
+		if err != nil && !errors.Is(err, quorum.ErrNoQuorum) {
+			return err
+		}
+		return errors.Join(err, showServers(cmd, l)) // shows which servers answer
+	})
 }
 
-func withQuorum(settings admin.SettingsFlags, do func(*quorum.Locker) error) error {
-	cfg, err := settings.Load()
-	if err != nil {
-		return err
-	}
-	l, err := service.OpenQuorum(cfg)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	return do(l)
+// withQuorum makes cmd call run with the quorum of the settings.
+func withQuorum(cmd *cobra.Command, run func(cmd *cobra.Command, l *quorum.Locker, args []string) error) *cobra.Command {
+	return admin.WithSettings(cmd, func(cmd *cobra.Command, cfg service.Config, args []string) error {
+		l, err := service.OpenQuorum(cfg)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return run(cmd, l, args)
+	})
 }
 
 func showServers(cmd *cobra.Command, l *quorum.Locker) error {

@@ -37,7 +37,6 @@ every edition, and are then replaced in one step. What is taken down or expires 
 here too; so is what a narrower selection leaves out, and a host whose robots.txt begins to ask what --honour names. Each host's directory has its own MANIFEST and SHA256SUMS.`,
 		Example: `  sheaf mirror https://archive.example.jp archive --domain ac.jp
   sheaf mirror ftp://alice@archive.example.jp archive --once --parallel 8 --limit 10MiB`,
-		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.URL, opt.Dir = args[0], args[1]
 			opt.User, opt.Password = os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD")

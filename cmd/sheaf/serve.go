@@ -15,7 +15,6 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service: manager, ingest and downloads, all in one process or some of them",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if roles != "" {
 				settings.Set = append(settings.Set, "roles="+roles)

@@ -50,7 +50,6 @@ Nothing that exists is overwritten. The first operator's password may be given i
 SHEAF_OPERATOR_PASSWORD and that of the release key in ` + admin.PasswordVariable + `; otherwise they are made up
 and printed. Credentials of an S3 store are taken from SHEAF_STORE_ACCESS_KEY and
 SHEAF_STORE_SECRET_KEY, and are not written.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.operatorPassword = os.Getenv("SHEAF_OPERATOR_PASSWORD")
 			if _, err := os.Lstat(s.config); err == nil {

@@ -31,7 +31,6 @@ Whether the store keeps what it has acknowledged through a power failure cannot 
 URL is http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of the AWS environment or files, or a
 directory. Without it, the store of the settings is checked. The check works below a prefix with a random
 name (sheaf-check-…) and deletes all that it made, also when it is interrupted.`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var found []storecheck.Promise
 			var err error
@@ -53,9 +52,8 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 }
 
 func storeCopyCommand() *cobra.Command {
-	settings := admin.SettingsFlags{Packaged: true}
 	var prune bool
-	cmd := &cobra.Command{
+	cmd := admin.WithSettings(&cobra.Command{
 		Use:   "copy ADDRESS",
 		Short: "Bring a copy of the object store up to date",
 		Long: `Copy what the copy at an address does not have yet of the object store of the settings. Objects never
@@ -67,24 +65,16 @@ the AWS environment or files.
 
 With --prune, what the store does not have any more is deleted from the copy, such as what was taken down.
 The store is checked before, and nothing is deleted if anything is missing there.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings.Load()
-			if err != nil {
-				return err
-			}
-			done, err := service.CopyStore(cmd.Context(), cfg, args[0], prune)
-			if err != nil {
-				return err
-			}
-			return admin.Show(cmd, done, func(w io.Writer) {
-				fmt.Fprintf(w, "copied %d objects of %d bytes, %d were there, %d deleted\n", done.Objects, done.Bytes, done.Present, done.Deleted)
-			})
-		},
-	}
-	settings.Register(cmd)
+	}, func(cmd *cobra.Command, cfg service.Config, args []string) error {
+		done, err := service.CopyStore(cmd.Context(), cfg, args[0], prune)
+		if err != nil {
+			return err
+		}
+		return admin.Show(cmd, done, func(w io.Writer) {
+			fmt.Fprintf(w, "copied %d objects of %d bytes, %d were there, %d deleted\n", done.Objects, done.Bytes, done.Present, done.Deleted)
+		})
+	})
 	cmd.Flags().BoolVar(&prune, "prune", false, "delete objects from the copy that the store no longer has")
-	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 

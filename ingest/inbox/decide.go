@@ -11,8 +11,8 @@ import (
 
 // Order says who decides about a batch, and why.
 type Order struct {
-	By   string `json:"by"`
-	Note string `json:"note,omitempty"`
+	By   string `json:"by" doc:"who decides"`
+	Note string `json:"note,omitempty" doc:"why; kept with the batch"`
 	// Undo has Discard keep the file for UndoFor, in which Undiscard takes the decision back.
 	Undo bool `json:"-"`
 }

@@ -23,14 +23,14 @@ const DefaultLimit = 100
 
 // Query is the query of GET /v1/audit.
 type Query struct {
-	Since   string  `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
-	Until   string  `query:"until" doc:"only before"`
-	Who     string  `query:"who" doc:"name of an operator, account or robot"`
-	Kind    Kind    `query:"kind" enum:"operator,account,robot,visitor,command"`
-	Act     Act     `query:"act" doc:"such as login, add, remove, takedown"`
-	Object  string  `query:"object" doc:"a part of what the act was about"`
-	Outcome Outcome `query:"outcome" enum:"begun,ok,failed,refused" doc:"begun: its end is not known"`
-	Before  int64   `query:"before" min:"1" doc:"where to go on: the answer before says it as next"`
+	Since   string  `query:"since" doc:"only from this day, such as 2026-11-21, or this time (RFC 3339) on"`
+	Until   string  `query:"until" doc:"only before this day or time"`
+	Who     string  `query:"who" doc:"only of this operator, account or robot"`
+	Kind    Kind    `query:"kind" enum:"operator,account,robot,visitor,command" doc:"only of this kind: operator, account, robot, visitor or command"`
+	Act     Act     `query:"act" doc:"only this act, such as login, add, change, remove, takedown"`
+	Object  string  `query:"object" doc:"only what is about this: a part of the name of an account, host, batch …"`
+	Outcome Outcome `query:"outcome" enum:"begun,ok,failed,refused" doc:"only begun (its end is not known), ok, failed or refused"`
+	Before  int64   `query:"before" min:"1" doc:"go on below the row with this number, which the answer before says as next"`
 	Limit   int     `query:"limit" min:"1" max:"10000" default:"100" doc:"rows at most"`
 	Format  string  `query:"format" enum:"csv"`
 }

@@ -28,8 +28,9 @@ func Code(err error) int {
 	return 1
 }
 
-// Prepare makes root and all commands below it refuse unknown commands, arguments and flags. Call
-// it once, after the last command has been added.
+// Prepare makes root and all commands below it refuse unknown commands, arguments and flags. The
+// usage line of a command without a check says which arguments there are. Call it once, after the
+// last command has been added.
 func Prepare(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = version
@@ -48,12 +49,12 @@ func prepare(cmd *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs // checked below
 	}
 	check := cmd.Args
+	if check == nil {
+		check = arguments(cmd.Use)
+	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if cmd.HasSubCommands() && len(args) > 0 {
 			return unknown(cmd, args[0])
-		}
-		if check == nil {
-			return nil
 		}
 		if err := check(cmd, args); err != nil {
 			if len(args) > 0 && takesNone(check, cmd) {
@@ -66,6 +67,33 @@ func prepare(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		prepare(c)
 	}
+}
+
+// arguments returns the check that a command has as many arguments as its usage line names. A word
+// in brackets may be left out, and one that ends with "…" or "..." be repeated. Flags are named
+// after the arguments.
+func arguments(use string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for _, word := range strings.Fields(use)[1:] {
+		name := strings.TrimPrefix(word, "[")
+		if strings.HasPrefix(name, "-") {
+			break
+		}
+		most++
+		if name == word {
+			least++
+		}
+		if strings.HasSuffix(word, "…") || strings.HasSuffix(word, "...") {
+			return cobra.MinimumNArgs(least)
+		}
+	}
+	switch least {
+	case most:
+		return cobra.ExactArgs(most)
+	case 0:
+		return cobra.MaximumNArgs(most)
+	}
+	return cobra.RangeArgs(least, most)
 }
 
 // unknown is the error for a command that does not exist.

@@ -12,7 +12,6 @@ func manualCommand() *cobra.Command {
 		Use:    "man DIRECTORY",
 		Short:  "Write a manual page for each command",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true

@@ -41,7 +41,7 @@ func (r Role) Includes(least Role) bool {
 // Operator is one of the people who run the service.
 type Operator struct {
 	Name      string    `json:"name"`
-	Role      Role      `json:"role"`
+	Role      Role      `json:"role" doc:"viewer, operator or admin"`
 	Suspended bool      `json:"suspended,omitempty"` // cannot log in
 	Provider  bool      `json:"provider,omitempty"`  // logs in at the OpenID provider, which also gives the role; has no password
 	Created   time.Time `json:"created,omitzero"`
@@ -88,8 +88,8 @@ func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (
 
 // OperatorChange has the new values for an operator. Nil fields stay as they are.
 type OperatorChange struct {
-	Role      *Role   `json:"role,omitempty"`
-	Suspended *bool   `json:"suspended,omitempty"`
+	Role      *Role   `json:"role,omitempty" doc:"viewer, operator or admin"`
+	Suspended *bool   `json:"suspended,omitempty" doc:"keep the operator out; false lets the operator in again"`
 	Password  *string `json:"password,omitempty"` // empty: a random one, which the answer has
 }
 

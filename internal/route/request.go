@@ -323,6 +323,16 @@ func (o Op[In, Out]) Call(in In) (ref string, body any) {
 	return ref, body
 }
 
+// Name sets the variables of the path in a request, in their order.
+func (o Op[In, Out]) Name(in *In, variables []string) {
+	for _, f := range o.fields() {
+		if f.where == "path" && len(variables) > 0 {
+			f.of(reflect.ValueOf(in).Elem()).SetString(variables[0])
+			variables = variables[1:]
+		}
+	}
+}
+
 // values returns the query and the path's variables of a request.
 func (rt Route) values(in reflect.Value) (query url.Values, path map[string]string) {
 	query, path = url.Values{}, map[string]string{}

@@ -36,12 +36,12 @@ func (p Period) Line() PeriodLine {
 
 // PeriodQuery is the query of GET /v1/transfers/periods.
 type PeriodQuery struct {
-	By        string `query:"by" enum:"hour,day,month" default:"day"`
-	Since     string `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
-	Until     string `query:"until" doc:"only what began before"`
-	Who       string `query:"who" doc:"only of this robot or account"`
-	Direction string `query:"direction" enum:"upload,download"`
-	Each      bool   `query:"each" doc:"robots and accounts apart"`
+	By        string `query:"by" enum:"hour,day,month" default:"day" doc:"sums by hour, day or month"`
+	Since     string `query:"since" doc:"the first period: a day such as 2026-11-21, or a time (RFC 3339)"`
+	Until     string `query:"until" doc:"only what began before this day or time"`
+	Who       string `query:"who" doc:"only this robot or account"`
+	Direction string `query:"direction" enum:"upload,download" doc:"only upload or download"`
+	Each      bool   `query:"each" doc:"one line for each robot and account"`
 	Format    string `query:"format" enum:"csv"`
 }
 

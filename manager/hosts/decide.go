@@ -17,11 +17,11 @@ import (
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`
-	All     bool     `json:"all,omitempty"`
-	Domain  string   `json:"domain,omitempty"`   // this host and all below it
-	FoundBy string   `json:"found_by,omitempty"` // a robot
-	Part    string   `json:"part,omitempty"`     // a part of the host's name
-	Most    int      `json:"most,omitempty"`     // if more hosts match, nothing is decided; 0: no limit
+	All     bool     `json:"all,omitempty" doc:"all hosts that wait"`
+	Domain  string   `json:"domain,omitempty" doc:"the hosts of this domain, such as ac.jp"`
+	FoundBy string   `json:"found_by,omitempty" doc:"the hosts that this robot found"`
+	Part    string   `json:"part,omitempty" doc:"the hosts with this in their names"`
+	Most    int      `json:"most,omitempty"` // if more hosts match, nothing is decided; 0: no limit
 }
 
 // String describes the decision and its hosts for the audit log.

@@ -15,10 +15,10 @@ import (
 // less. It is the body of POST /v1/admin/hosts/interval. Values that are left out stay as they are.
 type IntervalRequest struct {
 	Hosts    []string `json:"hosts"`
-	Interval string   `json:"interval,omitempty"` // between two visits to a host's address, such as 5s; 0s: as each robot's settings say
-	Shortest string   `json:"shortest,omitempty"` // shortest interval while the server answers as quickly as usual; 0s: as each robot's settings say
-	Pages    *int     `json:"pages,omitempty"`    // pages of one visit, over one connection; 0: as each robot's settings say
-	Reason   string   `json:"reason"`             // who allows or asks for it
+	Interval string   `json:"interval,omitempty" doc:"time between the end of a visit and the next, such as 5s; 0s: each robot's own"`
+	Shortest string   `json:"shortest,omitempty" doc:"how short the interval may get while the server stays quick, such as 2s; 0s: no shorter than it is set"`
+	Pages    *int     `json:"pages,omitempty" doc:"pages of a visit, over one connection; 0: each robot's own number"`
+	Reason   string   `json:"reason" doc:"who allows or asks for it"`
 }
 
 // String describes the request for the audit log.

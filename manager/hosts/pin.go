@@ -14,8 +14,8 @@ import (
 // /v1/admin/hosts/assign.
 type AssignRequest struct {
 	Hosts  []string `json:"hosts"`
-	Robot  string   `json:"robot,omitempty"`  // empty: the plan chooses again
-	Reason string   `json:"reason,omitempty"` // required with a robot
+	Robot  string   `json:"robot,omitempty"` // empty: the plan chooses again
+	Reason string   `json:"reason,omitempty" doc:"why this robot (required with a robot)"`
 }
 
 // String describes the request for the audit log.

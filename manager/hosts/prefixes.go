@@ -23,8 +23,8 @@ var ErrPrefixNotRefused = errors.New("this prefix is not refused; sheaf host pre
 type RefusedPrefix struct {
 	URL    string    `json:"url"` // always http, such as http://www.example.jp/private/
 	Since  time.Time `json:"since,omitzero"`
-	By     string    `json:"by,omitempty"`
-	Reason string    `json:"reason"`
+	By     string    `json:"by,omitempty" doc:"who decides"`
+	Reason string    `json:"reason" doc:"why"`
 }
 
 // prefixOf splits a URL into its host and the path, with query, of the prefix.

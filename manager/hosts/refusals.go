@@ -23,8 +23,8 @@ var ErrNotRefused = errors.New("this domain is not refused; sheaf host domain ls
 type RefusedDomain struct {
 	Domain string    `json:"domain"`
 	Since  time.Time `json:"since,omitzero"`
-	By     string    `json:"by,omitempty"`
-	Reason string    `json:"reason"`
+	By     string    `json:"by,omitempty" doc:"who decides"`
+	Reason string    `json:"reason" doc:"why"`
 }
 
 // RefuseHost keeps robots away from a host, even if nobody has found it yet. A host without a port

@@ -14,19 +14,20 @@ import (
 	"sheaf/internal/window"
 )
 
-// Account says what one consumer may fetch, and when.
+// Account says what one consumer may fetch, and when. A nil Window is always. A nil Rate and a
+// Quota of 0 are no limit.
 type Account struct {
 	Name    string           `json:"name"`
-	Domains []string         `json:"domains"`          // "jp" is every host under .jp, "*" every host
-	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
-	Rate    *Rates           `json:"rate,omitempty"`   // bytes a second; nil: no limit
-	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
-	Email   string           `json:"email,omitempty"`  // mail address for links to choose a new password; may be empty
+	Domains []string         `json:"domains"` // "jp" is every host under .jp, "*" every host
+	Window  *window.Schedule `json:"window" doc:"when the account may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; always; or never"`
+	Rate    *Rates           `json:"rate,omitempty" doc:"bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited"`
+	Quota   int64            `json:"quota,omitempty"` // bytes a day
+	Email   string           `json:"email,omitempty" doc:"mail address for links that set a new password"`
 	Terms   Terms            `json:"terms,omitzero"`   // terms of use that the account's owner has accepted
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
 
 	// Suspended: nobody can log in, and open sessions end.
-	Suspended bool `json:"suspended,omitempty"`
+	Suspended bool `json:"suspended,omitempty" doc:"keep everybody out of the account, until it is set to false"`
 
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
 	Each  *Rates       `json:"-"`

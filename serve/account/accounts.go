@@ -140,14 +140,14 @@ func checkChosen(known, password string) error {
 // Change says what to change in an account. Nil fields stay as they are.
 type Change struct {
 	Domains  []string         `json:"domains,omitempty"`
-	Window   *window.Schedule `json:"window,omitempty"`
-	Rate     *Rates           `json:"rate,omitempty"`  // "unlimited" removes the limit
+	Window   *window.Schedule `json:"window,omitempty" doc:"when the account may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; always; or never"`
+	Rate     *Rates           `json:"rate,omitempty" doc:"bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited"`
 	Quota    *int64           `json:"quota,omitempty"` // 0 removes it
 	Password *string          `json:"password,omitempty"`
-	Email    *string          `json:"email,omitempty"` // "" removes it
+	Email    *string          `json:"email,omitempty" doc:"mail address for links that set a new password"`
 	Terms    *Terms           `json:"terms,omitempty"` // zero removes them
 
-	Suspended *bool `json:"suspended,omitempty"`
+	Suspended *bool `json:"suspended,omitempty" doc:"keep everybody out of the account, until it is set to false"`
 }
 
 // Change changes an account and returns its new state. Transfers that are running continue under

@@ -21,23 +21,23 @@ type Rule struct {
 	ID int64 `json:"id"` // set when it is added
 
 	// The part that it hides. A record must fit everything that is set.
-	Domain     string    `json:"domain,omitempty"`     // a host and all below it; "*": every host
-	URLPrefix  string    `json:"url_prefix,omitempty"` // its pages, as a weburl.Prefix names them
-	Collection string    `json:"collection,omitempty"` // of the import that brought them
-	From       time.Time `json:"from,omitzero"`        // fetched at this time or later
-	To         time.Time `json:"to,omitzero"`          // fetched before this time
+	Domain     string    `json:"domain,omitempty" doc:"a host and all below it; '*' for every host"`
+	URLPrefix  string    `json:"url_prefix,omitempty" doc:"pages whose URL begins with this, by http and https"`
+	Collection string    `json:"collection,omitempty" doc:"what was imported under this name"`
+	From       time.Time `json:"from,omitzero"` // fetched at this time or later
+	To         time.Time `json:"to,omitzero"`   // fetched before this time
 
 	// The readers to whom it is open. Any of the conditions is enough.
 	Accounts  []string       `json:"accounts,omitempty"`
-	Terms     string         `json:"terms,omitempty"`     // accounts whose owners have accepted these
+	Terms     string         `json:"terms,omitempty" doc:"open to the accounts that have accepted these terms: see sheaf account set"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Until     time.Time      `json:"until,omitzero"`      // to everybody, from this time on
 	// Days is the number of days after its publication when a segment becomes open to everybody.
 	// The last of them ends at midnight, UTC.
-	Days int `json:"days,omitempty"`
+	Days int `json:"days,omitempty" doc:"open to everybody so many days after publication, until midnight, UTC"`
 
-	Reason  string    `json:"reason"` // why; for operators
-	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason" doc:"why (required)"`
+	By      string    `json:"by,omitempty" doc:"who decides"`
 	Created time.Time `json:"created,omitzero"` // set when it is added
 }
 

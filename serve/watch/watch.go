@@ -112,12 +112,12 @@ type Wish struct {
 	Prefix string `json:"prefix,omitempty"` //
 	Host   string `json:"host,omitempty"`   //
 
-	Body    string  `json:"body,omitempty"`    // of a form that is sent by POST; only with URL
-	Media   string  `json:"media,omitempty"`   // of Body; application/x-www-form-urlencoded if empty
-	Email   string  `json:"email,omitempty"`   // address for mails
-	Every   Cadence `json:"every,omitempty"`   // each change if empty
-	Webhook string  `json:"webhook,omitempty"` // URL that is called at each change
-	Once    bool    `json:"once,omitempty"`    // only save the page of URL now; nothing is told
+	Body    string  `json:"body,omitempty" doc:"form fields to send by POST: watch the answer of a form"`
+	Media   string  `json:"media,omitempty" doc:"media type of the body (default that of a form)"`
+	Email   string  `json:"email,omitempty" doc:"send mails to this address"`
+	Every   Cadence `json:"every,omitempty" doc:"how often mails are sent: change, hour or day"`
+	Webhook string  `json:"webhook,omitempty" doc:"call this URL at each change"`
+	Once    bool    `json:"once,omitempty" doc:"only have the page saved now, and be told of nothing"`
 }
 
 // ErrWish says what is wrong with a wish.

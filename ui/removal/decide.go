@@ -20,9 +20,9 @@ import (
 // /v1/admin/removals/{id}.
 type Decision struct {
 	Grant    bool   `json:"grant"`
-	Reason   string `json:"reason,omitempty"`   // told to the asker; required for a refusal
-	Unproved bool   `json:"unproved,omitempty"` // grant it although nothing proves that the site is the asker's
-	By       string `json:"by,omitempty"`
+	Reason   string `json:"reason,omitempty" doc:"what the asker is told; required for a refusal"`
+	Unproved bool   `json:"unproved,omitempty" doc:"grant it although nothing proves that the site is the asker's"`
+	By       string `json:"by,omitempty" doc:"who decides"`
 }
 
 // Decide grants or refuses a request. It carries a grant out before it returns. If that fails, Run

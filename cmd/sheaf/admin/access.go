@@ -3,23 +3,21 @@ package admin
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/serve/account"
-	"sheaf/serve/client"
 	"sheaf/serve/httpd"
 )
 
 func AccessCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
-	cmd.AddCommand(accessAddCommand(), onAll("ls", "List the rules in force", httpd.ListRules, func(w io.Writer, list account.RuleList) {
+	cmd.AddCommand(accessAddCommand(), asks("ls", "List the rules in force", httpd.ListRules, func(w io.Writer, list account.RuleList) {
 		Table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r account.Rule) []any {
 			return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
 		})
-	}), onOne("rm ID", "Remove a rule; what only it hid is visible again", httpd.RemoveRule, nil))
+	}), asks("rm ID", "Remove a rule; what only it hid is visible again", httpd.RemoveRule, nil))
 	return cmd
 }
 
@@ -29,14 +27,13 @@ func accessAddCommand() *cobra.Command {
 		from, to, until string
 		addresses       []string
 	)
-	cmd := &cobra.Command{
+	cmd := asking(&cobra.Command{
 		Use:   "add --reason TEXT",
 		Short: "Hide something from everybody except the readers to whom the rule is open",
-		Args:  cobra.NoArgs,
 		Example: `  sheaf access add --domain example.jp --days 365 --reason "contract 12"
   sheaf access add --url-prefix http://www.example.jp/private/ --until 2027-04-01 --address 192.0.2.0/24 --reason "the owner's wish"
   sheaf access add --collection elections-2009 --account alice,bob --reason "licence"`,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			for _, at := range []struct {
 				flag, text string
 				time       *time.Time
@@ -53,23 +50,16 @@ func accessAddCommand() *cobra.Command {
 				}
 				r.Addresses = append(r.Addresses, p)
 			}
-			return ask(cmd, c, httpd.AddRule, r, func(w io.Writer, made account.Rule) {
-				fmt.Fprintf(w, "rule %d: %s is open to %s\n", made.ID, made.Names(), made.OpenTo())
-			})
-		}),
-	}
+			return nil
+		},
+	}, httpd.AddRule, &r, "domain url_prefix collection terms days reason by=$USER", func(w io.Writer, made account.Rule) {
+		fmt.Fprintf(w, "rule %d: %s is open to %s\n", made.ID, made.Names(), made.OpenTo())
+	})
 	f := cmd.Flags()
-	f.StringVar(&r.Domain, "domain", "", `a host and all below it; "*" for every host`)
-	f.StringVar(&r.URLPrefix, "url-prefix", "", "pages whose URL begins with this, by http and https")
-	f.StringVar(&r.Collection, "collection", "", "what was imported under this name")
 	f.StringVar(&from, "from", "", "only what was fetched from this day or time on, such as 2026-11-01")
 	f.StringVar(&to, "to", "", "only what was fetched before this day or time")
 	f.StringSliceVar(&r.Accounts, "account", nil, "open to these accounts")
-	f.StringVar(&r.Terms, "terms", "", "open to the accounts that have accepted these terms: see sheaf account set")
 	f.StringSliceVar(&addresses, "address", nil, "open to clients at these addresses or networks, such as 192.0.2.0/24")
 	f.StringVar(&until, "until", "", "open to everybody from this day or time on")
-	f.IntVar(&r.Days, "days", 0, "open to everybody so many days after publication")
-	f.StringVar(&r.Reason, "reason", "", "why (required)")
-	f.StringVar(&r.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd
 }

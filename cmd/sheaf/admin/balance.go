@@ -48,7 +48,6 @@ as --json prints it, the new plan begins with that one and moves few hosts.
 With --live, the running service makes the plan, from what its robots have measured and beginning with
 the present assignment. It only changes the assignment with --apply. Meanwhile "sheaf balance show" says how
 far it is. Ctrl-C or "sheaf balance cancel" gives the plan up, and so does the service after ten minutes.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {
 				return livePlan(cmd, explain, apply)

@@ -9,12 +9,10 @@ import (
 	"sheaf/manager"
 	"sheaf/manager/balance"
 	"sheaf/manager/levelling"
-	"sheaf/serve/client"
 )
 
 func balanceForecast() *cobra.Command {
-	var q manager.ForecastQuery
-	cmd := &cobra.Command{
+	return asking(&cobra.Command{
 		Use:   "forecast --hosts N --pages M",
 		Short: "Say how many robots are needed to collect so many pages every night, and what limits them",
 		Long: `Say how many robots are needed to collect M pages of N hosts every night, and what limits them.
@@ -22,17 +20,7 @@ func balanceForecast() *cobra.Command {
 The hosts are assumed to be like the hosts that this service's robots have measured, with more or fewer pages,
 and the robots like those that take part. Before anything was measured, the answer rests on assumptions. It
 names them.`,
-		Args: cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, manager.ShowForecast, q, showForecast)
-		}),
-	}
-	cmd.Flags().Int64Var(&q.Hosts, "hosts", 0, "how many hosts")
-	cmd.Flags().Int64Var(&q.Pages, "pages", 0, "how many pages all of them have together in a night")
-	cmd.Flags().DurationVar(&q.Window, "window", 0, "length of a night; 0: as the robots' hours have shown")
-	cmd.MarkFlagRequired("hosts")
-	cmd.MarkFlagRequired("pages")
-	return cmd
+	}, manager.ShowForecast, new(manager.ForecastQuery), "hosts pages window", showForecast)
 }
 
 func showForecast(w io.Writer, f levelling.Forecast) {

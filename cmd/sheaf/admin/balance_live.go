@@ -24,7 +24,6 @@ func balanceShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the present plan, how much each robot has left, and what passes on now",
-		Args:  cobra.NoArgs,
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			show := showBalance
 			if tree {
@@ -38,23 +37,12 @@ func balanceShow() *cobra.Command {
 }
 
 func balanceSeries() *cobra.Command {
-	var q manager.SeriesQuery
-	cmd := &cobra.Command{
-		Use:   "series",
-		Short: "Show the robots' pages, links and load by hour, day or month",
-		Args:  cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, manager.ShowSeries, q, func(w io.Writer, answer manager.SeriesResponse) {
-				Table(w, "begin\trobot\tpages\tlinks\tload", answer.Points, func(p levelling.Point) []any {
-					return []any{p.Begin.Format("2006-01-02 15:04"), p.Robot, p.Pages, p.Links, p.Load}
-				})
+	return asking(&cobra.Command{Use: "series", Short: "Show the robots' pages, links and load by hour, day or month"},
+		manager.ShowSeries, new(manager.SeriesQuery), "by since robot", func(w io.Writer, answer manager.SeriesResponse) {
+			Table(w, "begin\trobot\tpages\tlinks\tload", answer.Points, func(p levelling.Point) []any {
+				return []any{p.Begin.Format("2006-01-02 15:04"), p.Robot, p.Pages, p.Links, p.Load}
 			})
-		}),
-	}
-	cmd.Flags().StringVar(&q.By, "by", "day", "hour, day or month")
-	cmd.Flags().StringVar(&q.Since, "since", "", "since when, such as 2026-11-21 (default two days by hour, 30 days by day, a year by month)")
-	cmd.Flags().StringVar(&q.Robot, "robot", "", "only of this robot")
-	return cmd
+		})
 }
 
 // showTree shows the tree of the robots at work: what each has left and should have, what the
@@ -191,7 +179,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 }
 
 func balanceCancel() *cobra.Command {
-	return onAll("cancel", "Give up the plan that is being made; the last one stays", manager.CancelPlan, nil)
+	return asks("cancel", "Give up the plan that is being made; the last one stays", manager.CancelPlan, nil)
 }
 
 func sentences(w io.Writer, list []string) {
@@ -204,7 +192,6 @@ func balanceCosts() *cobra.Command {
 	return &cobra.Command{
 		Use:   "costs [HOST]",
 		Short: "Show what a host cost the robots hour by hour; or the robots' rates by weekday and hour",
-		Args:  cobra.MaximumNArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if len(args) > 0 {
 				return ask(cmd, c, manager.ShowCosts, args[0], showCosts)

@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -27,30 +26,20 @@ func BatchCommand() *cobra.Command {
 }
 
 func batchListCommand() *cobra.Command {
-	var q ingest.BatchQuery
-	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List how many batches are in each state, and the latest ones",
-		Args:  cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, ingest.ListBatches, q, func(w io.Writer, list ingest.BatchList) {
-				Table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b inbox.Buffer) []any {
-					return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
-				})
-				fmt.Fprintln(w)
-				Table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *inbox.Batch) []any {
-					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(b)}
-				})
+	return asking(&cobra.Command{Use: "ls", Short: "List how many batches are in each state, and the latest ones"},
+		ingest.ListBatches, new(ingest.BatchQuery), "state robot", func(w io.Writer, list ingest.BatchList) {
+			Table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b inbox.Buffer) []any {
+				return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
 			})
-		}),
-	}
-	cmd.Flags().StringVar((*string)(&q.State), "state", "", "only batches in this state, such as quarantined")
-	cmd.Flags().StringVar(&q.Robot, "robot", "", "only batches of this robot")
-	return cmd
+			fmt.Fprintln(w)
+			Table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *inbox.Batch) []any {
+				return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(b)}
+			})
+		})
 }
 
 func batchShowCommand() *cobra.Command {
-	return onOne("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *inbox.Batch) {
+	return asks("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *inbox.Batch) {
 		facts(w, [][2]string{
 			{"batch", string(b.ID)}, {"robot", b.Robot}, {"state", fmt.Sprintf("%s since %s", b.State, b.Entered.Format(time.RFC3339))},
 			{"bytes", fmt.Sprint(b.Size)}, {"hosts", fmt.Sprint(b.Hosts)}, {"sha256", b.SHA256}, {"attempt", fmt.Sprint(b.Attempt)},
@@ -90,24 +79,13 @@ func decidedBy(b *inbox.Batch) string {
 }
 
 func batchDecisionCommand(verb string, op route.Op[route.At[inbox.Order], *inbox.Batch], short string) *cobra.Command {
-	var word inbox.Order
-	cmd := &cobra.Command{
-		Use:   verb + " ID",
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, op, route.At[inbox.Order]{Name: args[0], Body: word}, func(w io.Writer, b *inbox.Batch) {
-				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(b))
-			})
-		}),
-	}
-	cmd.Flags().StringVar(&word.By, "by", os.Getenv("USER"), "who decides (USER)")
-	cmd.Flags().StringVar(&word.Note, "note", "", "why; kept with the batch")
-	return cmd
+	return asking(&cobra.Command{Use: verb + " ID", Short: short}, op, new(route.At[inbox.Order]), "note by=$USER", func(w io.Writer, b *inbox.Batch) {
+		fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(b))
+	})
 }
 
 func batchPublishCommand() *cobra.Command {
-	return onAll("publish", "Publish all batches that wait for it now, without regard to the publish window", ingest.Publish, func(w io.Writer, done ingest.Published) {
+	return asks("publish", "Publish all batches that wait for it now, without regard to the publish window", ingest.Publish, func(w io.Writer, done ingest.Published) {
 		fmt.Fprintf(w, "published %d batches in edition %s\n", done.Batches, done.Edition)
 	})
 }
@@ -116,7 +94,6 @@ func batchOthersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "others ID",
 		Short: "Write the records of an imported WARC that are not in the archive (requests, metadata, …) as .warc.gz",
-		Args:  cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = ImportTime
 			ref, _ := ingest.ShowOthers.Call(args[0])

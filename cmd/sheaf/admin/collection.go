@@ -3,19 +3,17 @@ package admin
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
 	"sheaf/internal/route"
-	"sheaf/serve/client"
 )
 
 func CollectionCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "collection", Short: "List, take down and restore what was imported as a collection"})
-	cmd.AddCommand(onAll("ls", "List the collections, with what is shown of them", upkeep.ListCollections, func(w io.Writer, list catalog.CollectionList) {
+	cmd.AddCommand(asks("ls", "List the collections, with what is shown of them", upkeep.ListCollections, func(w io.Writer, list catalog.CollectionList) {
 		Table(w, "name\ttaken down\thosts\trecords\tbytes\tfirst\tlast\tlicence\tsource", list.Collections, func(c catalog.ImportedCollection) []any {
 			return []any{c.Name, c.TakenDown, c.Hosts, c.Records, c.Bytes, Moment(c.First), Moment(c.Last), c.Licence, c.Source}
 		})
@@ -29,24 +27,18 @@ func CollectionCommand() *cobra.Command {
 // done, a format for the name, the catalog's version and the number of hosts.
 func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
-	cmd := &cobra.Command{
-		Use:   verb + " NAME --reason TEXT",
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			t.Collection = args[0]
-			return printTakedown(cmd, c, op, t, done)
-		}),
-	}
-	cmd.Flags().StringVar(&t.Reason, "reason", "", "why (required); kept for ever")
-	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
-	return cmd
+	return asking(&cobra.Command{
+		Use:    verb + " NAME --reason TEXT",
+		Short:  short,
+		PreRun: func(_ *cobra.Command, args []string) { t.Collection = args[0] },
+	}, op, &t, "reason by=$USER", printTakedown(&t, done))
 }
 
-// printTakedown asks for an operation on a collection, or on everything that a robot brought. It
-// prints done, a format for the name, the catalog's version and the number of hosts.
-func printTakedown(cmd *cobra.Command, c *client.Client, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], t upkeep.TakedownRequest, done string) error {
-	return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
+// printTakedown returns the function that shows what was done to a collection, or to everything
+// that a robot brought. done is a format for the name, the catalog's version and the number of
+// hosts.
+func printTakedown(t *upkeep.TakedownRequest, done string) func(io.Writer, upkeep.TakedownResponse) {
+	return func(w io.Writer, at upkeep.TakedownResponse) {
 		fmt.Fprintf(w, done, t.Collection+t.Robot, at.Version, at.Hosts)
-	})
+	}
 }

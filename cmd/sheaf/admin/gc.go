@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
+	"sheaf/internal/commandline"
 	"sheaf/serve/client"
 )
 
@@ -24,13 +25,12 @@ func GcCommand() *cobra.Command {
 failed attempts, hosts that are taken down and, if collect.keep is set, old editions. They are condemned
 now, and deleted by a collection at least a day later if nothing needs them then. The service does this
 by itself every six hours.`,
-		Args: cobra.NoArgs,
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout
 			return ask(cmd, c, upkeep.Collect, wanted, printCollection)
 		}),
 	})
-	cmd.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only say what would be done")
+	commandline.Flags(cmd, &wanted, "dry_run")
 	return cmd
 }
 

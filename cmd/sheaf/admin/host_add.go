@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/commandline"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve/client"
@@ -30,7 +31,6 @@ func hostAddCommand() *cobra.Command {
 line ends between them. A long list is sent in parts of 10,000 URLs, and each part is entered whole or
 not at all. After an error the command may be run again with the same list: hosts that are known
 already keep what they have.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			urls, failed := slices.Values(args), func() error { return nil }
 			if len(args) == 1 && args[0] == "-" {
@@ -59,8 +59,7 @@ already keep what they have.`,
 			})
 		}),
 	}
-	cmd.Flags().IntVar(&want.Copies, "copies", 0, "have so many robots each collect the whole host, and compare their pages; 1: one robot, as usual")
-	cmd.Flags().IntVar(&want.Parts, "parts", 0, "share each host's URLs among so many robots; 1: let the plan decide, which shares hosts that are too large for one robot's night")
+	commandline.Flags(cmd, &want, "copies parts")
 	return cmd
 }
 

@@ -18,7 +18,6 @@ func IndexCommand() *cobra.Command {
 		Long: `Build the index of records by URL again from the segments, in the background, such as when fsck has
 found an error in it. Meanwhile queries read the segments, which is slower. The service keeps the index
 up to date by itself, and rebuilds an index that it finds damaged.`,
-		Args: cobra.NoArgs,
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			if err := tell(cmd, c, upkeep.Rebuild, route.None{}); err != nil {
 				return err

@@ -8,18 +8,17 @@ import (
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/manager/roster"
-	"sheaf/serve/client"
 )
 
 func KeyCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "key", Short: "List the service's keys, and rotate the one that signs"})
-	cmd.AddCommand(onAll("ls", "List the keys, and the robots that do not know the newest of the service's", service.ListKeys, showKeys), keyRotateCommand(), keyUseCommand())
+	cmd.AddCommand(asks("ls", "List the keys, and the robots that do not know the newest of the service's", service.ListKeys, showKeys), keyRotateCommand(), keyUseCommand())
 	return cmd
 }
 
 func keyRotateCommand() *cobra.Command {
 	var wanted service.KeyRotation
-	cmd := &cobra.Command{
+	return asking(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make the next key of the service, and tell the robots of it",
 		Long: `Make the next key of the service, which signs receipts, hand-overs and the links to robots' pages.
@@ -29,39 +28,24 @@ When all do, "sheaf key use" lets it sign. Nothing is restarted.
 
 If the key was stolen, give --compromised: a thief can sign statements, too, so none is made. The new
 key signs at once, and each robot has to be joined again.`,
-		Args: cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, service.RotateKey, wanted, func(w io.Writer, list service.KeyList) {
-				showKeys(w, list)
-				if wanted.Compromised {
-					fmt.Fprint(w, "\nThe new key signs. The robots above refuse its receipts, keep their batches, and have to be joined again, each at its site:\n"+
-						"  sheaf robot revoke NAME, sheaf robot add NAME; there: stop robotd, delete robot.json in its folder, robotd join, start it\n"+
-						"Make a backup now: none from before has the new key.\n")
-					return
-				}
-				fmt.Fprint(w, "\nMake a backup now, and when \"sheaf key ls\" shows no robots any more, run: sheaf key use\n")
-			})
-		}),
-	}
-	cmd.Flags().BoolVar(&wanted.Compromised, "compromised", false, "the key was stolen: the new one signs at once, and no robot can follow")
-	return cmd
+	}, service.RotateKey, &wanted, "compromised", func(w io.Writer, list service.KeyList) {
+		showKeys(w, list)
+		if wanted.Compromised {
+			fmt.Fprint(w, "\nThe new key signs. The robots above refuse its receipts, keep their batches, and have to be joined again, each at its site:\n"+
+				"  sheaf robot revoke NAME, sheaf robot add NAME; there: stop robotd, delete robot.json in its folder, robotd join, start it\n"+
+				"Make a backup now: none from before has the new key.\n")
+			return
+		}
+		fmt.Fprint(w, "\nMake a backup now, and when \"sheaf key ls\" shows no robots any more, run: sheaf key use\n")
+	})
 }
 
 func keyUseCommand() *cobra.Command {
-	var wanted service.KeyUse
-	cmd := &cobra.Command{
-		Use:   "use",
-		Short: "Let the next key of the service sign; the former one is destroyed",
-		Args:  cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, service.UseKey, wanted, func(w io.Writer, list service.KeyList) {
-				showKeys(w, list)
-				fmt.Fprint(w, "\nThe next key signs in all processes. Make a backup now: older ones do not have what has changed.\n")
-			})
-		}),
-	}
-	cmd.Flags().BoolVar(&wanted.Leave, "leave", false, "do not wait for robots that do not know the key; they keep their batches until they do")
-	return cmd
+	return asking(&cobra.Command{Use: "use", Short: "Let the next key of the service sign; the former one is destroyed"},
+		service.UseKey, new(service.KeyUse), "leave", func(w io.Writer, list service.KeyList) {
+			showKeys(w, list)
+			fmt.Fprint(w, "\nThe next key signs in all processes. Make a backup now: older ones do not have what has changed.\n")
+		})
 }
 
 func showKeys(w io.Writer, list service.KeyList) {

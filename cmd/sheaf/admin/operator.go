@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/commandline"
 	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
@@ -130,27 +131,50 @@ func Explain(err error) error {
 	return err
 }
 
-// onAll returns a command without arguments that asks for an operation. text writes the answer for
-// people; nil: nothing is written.
-func onAll[Out any](use, short string, op route.Op[route.None, Out], text func(w io.Writer, answer Out)) *cobra.Command {
-	return asking(use, short, cobra.NoArgs, op, func([]string) route.None { return route.None{} }, text)
+// asks returns a command that asks for an operation. Its arguments are the variables of the
+// operation's path. show writes the answer for people; nil: nothing is written.
+func asks[In, Out any](use, short string, op route.Op[In, Out], show func(w io.Writer, answer Out)) *cobra.Command {
+	return asking(&cobra.Command{Use: use, Short: short}, op, new(In), "", show)
 }
 
-// onOne is onAll for an operation on the thing that the only argument names.
-func onOne[Out any](use, short string, op route.Op[string, Out], text func(w io.Writer, answer Out)) *cobra.Command {
-	return asking(use, short, cobra.ExactArgs(1), op, func(args []string) string { return args[0] }, text)
+// asking makes cmd ask for an operation, as asks does. fields are the fields of the request that
+// are flags: see commandline.Flags. What else the request has, the command's PreRunE sets.
+func asking[In, Out any](cmd *cobra.Command, op route.Op[In, Out], in *In, fields string, show func(w io.Writer, answer Out)) *cobra.Command {
+	commandline.Flags(cmd, in, fields)
+	cmd.RunE = asCaller(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		op.Name(in, args)
+		if show == nil {
+			return tell(cmd, c, op, *in)
+		}
+		return ask(cmd, c, op, *in, show)
+	})
+	return cmd
 }
 
-func asking[In, Out any](use, short string, n cobra.PositionalArgs, op route.Op[In, Out], in func(args []string) In, text func(w io.Writer, answer Out)) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: n,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if text == nil {
-				return tell(cmd, c, op, in(args))
-			}
-			return ask(cmd, c, op, in(args), text)
-		}),
+// asCaller returns the function of a command that calls the service: as an operator, or as a
+// consumer if the command has no flags for operators.
+func asCaller(run action) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Lookup("operator") == nil {
+			return asConsumer(run)(cmd, args)
+		}
+		return AsOperator(run)(cmd, args)
 	}
+}
+
+// each makes cmd ask for an operation on each of its arguments. It goes on after an error, and
+// returns all errors.
+func each(cmd *cobra.Command, op route.Op[string, route.None]) *cobra.Command {
+	cmd.RunE = asCaller(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		var errs []error
+		for _, name := range args {
+			if err := tell(cmd, c, op, name); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	return cmd
 }
 
 // tell asks for an operation, and shows no answer.
@@ -232,6 +256,22 @@ func (f *SettingsFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.config, "config", "", file)
 	cmd.Flags().StringVar(&f.data, "data", "", "the service's data directory (setting data)")
 	cmd.Flags().StringArrayVar(&f.Set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
+}
+
+// WithSettings makes cmd call run with the service's settings, which are the package's unless flags
+// say otherwise. The command has a flag for JSON.
+func WithSettings(cmd *cobra.Command, run func(cmd *cobra.Command, cfg service.Config, args []string) error) *cobra.Command {
+	settings := SettingsFlags{Packaged: true}
+	settings.Register(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := settings.Load()
+		if err != nil {
+			return err
+		}
+		return run(cmd, cfg, args)
+	}
+	return cmd
 }
 
 // Load loads the settings. --data and --set override the file and the environment.

@@ -19,30 +19,23 @@ func OperatorCommand() *cobra.Command {
 operator does the daily work, and an admin also looks after operators, releases and backups, and
 deletes. The token in the data directory has the role admin.`,
 	})
-	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), onAll("ls", "List the operators", operators.List, func(w io.Writer, list operators.OperatorList) {
+	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), asks("ls", "List the operators", operators.List, func(w io.Writer, list operators.OperatorList) {
 		operatorTable(w, list.Operators...)
-	}), onOne("rm NAME", "Remove an operator, whose sessions end", operators.Remove, nil))
+	}), asks("rm NAME", "Remove an operator, whose sessions end", operators.Remove, nil))
 	return cmd
 }
 
-const roleHelp = "viewer, operator or admin"
-
 func operatorAddCommand() *cobra.Command {
-	var role, password string
-	cmd := &cobra.Command{
+	var wanted operators.NewOperator
+	cmd := asking(&cobra.Command{
 		Use:   "add NAME",
 		Short: "Add an operator, and print the password",
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if err := readPassword(cmd, &password); err != nil {
-				return err
-			}
-			wanted := operators.NewOperator{Operator: operators.Operator{Name: args[0], Role: operators.Role(role)}, Password: password}
-			return ask(cmd, c, operators.Create, wanted, printOperator)
-		}),
-	}
-	cmd.Flags().StringVar(&role, "role", string(operators.Viewer), roleHelp)
-	passwordFlag(cmd, &password, "the password (default a random one)")
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			wanted.Name = args[0]
+			return readPassword(cmd, &wanted.Password)
+		},
+	}, operators.Create, &wanted, "role="+string(operators.Viewer), printOperator)
+	passwordFlag(cmd, &wanted.Password, "the password (default a random one)")
 	return cmd
 }
 
@@ -51,28 +44,10 @@ func printOperator(w io.Writer, o operators.NewOperator) {
 }
 
 func operatorSetCommand() *cobra.Command {
-	var role string
-	var suspended bool
-	cmd := &cobra.Command{
-		Use:   "set NAME",
-		Short: "Change an operator's role, or suspend an operator and end the sessions",
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var change operators.OperatorChange
-			if cmd.Flags().Changed("role") {
-				change.Role = new(operators.Role(role))
-			}
-			if cmd.Flags().Changed("suspended") {
-				change.Suspended = &suspended
-			}
-			return ask(cmd, c, operators.Modify, route.At[operators.OperatorChange]{Name: args[0], Body: change}, func(w io.Writer, now operators.NewOperator) {
-				operatorTable(w, now.Operator)
-			})
-		}),
-	}
-	cmd.Flags().StringVar(&role, "role", "", roleHelp)
-	cmd.Flags().BoolVar(&suspended, "suspended", false, "keep the operator out; --suspended=false lets the operator in again")
-	return cmd
+	return asking(&cobra.Command{Use: "set NAME", Short: "Change an operator's role, or suspend an operator and end the sessions"},
+		operators.Modify, new(route.At[operators.OperatorChange]), "role suspended", func(w io.Writer, now operators.NewOperator) {
+			operatorTable(w, now.Operator)
+		})
 }
 
 func operatorPasswordCommand() *cobra.Command {
@@ -82,7 +57,6 @@ func operatorPasswordCommand() *cobra.Command {
 		Short: "Change your password or, as an admin, another operator's",
 		Long: `Change your password, with --operator, or, as an admin, the password of the operator NAME. The sessions
 that began with the old password end.`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if err := readPassword(cmd, &password); err != nil {
 				return err

@@ -28,7 +28,7 @@ func ReleaseCommand() *cobra.Command {
 		Long: `Robots only accept a program that is signed with the operators' secret key. The service never has the
 key: keep it on another machine.`,
 	})
-	cmd.AddCommand(releaseKeyCommand(), releasePublishCommand(), releaseListCommand(), releaseRolloutCommand())
+	cmd.AddCommand(releaseKeyCommand(), releasePublishCommand(), asks("ls", "List the releases and how far each is rolled out", manager.ListReleases, releasesTable), releaseRolloutCommand())
 	return cmd
 }
 
@@ -41,7 +41,6 @@ func releaseKeyCommand() *cobra.Command {
 		Short: "Make a key for releases, unless FILE is one, and register its public half with the service",
 		Long: `FILE is a secret key in minisign's format, encrypted with the password in ` + PasswordVariable + `.
 Robots learn the public half when they join, and trust no other key afterwards.`,
-		Args: cobra.ExactArgs(1),
 	}
 	replace := cmd.Flags().Bool("replace", false, "replace a registered key, for the robots that join from now on")
 	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -50,11 +49,8 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 			return err
 		}
 		public := private.Public().(minisign.PublicKey)
-		answer, err := client.Call(cmd.Context(), c, manager.SetReleaseKey, manager.ReleaseKeyRequest{Key: public.String(), Replace: *replace})
-		if err != nil {
-			return err
-		}
-		return Show(cmd, answer, func(w io.Writer) {
+		request := manager.ReleaseKeyRequest{Key: public.String(), Replace: *replace}
+		return ask(cmd, c, manager.SetReleaseKey, request, func(w io.Writer, answer manager.ReleaseKeyResponse) {
 			fmt.Fprintf(w, "%s\n\nThis public key is registered. Keep %s and its password safe: without them the robots cannot be upgraded.\n", answer.Key, args[0])
 		})
 	})
@@ -112,7 +108,6 @@ func releasePublishCommand() *cobra.Command {
 		Long: `Each FILE is a robotd as go build makes it. The release is offered to 1 % of the robots, then to 10 %,
 then to all. A stage begins when the robots of the stage before have reported with the new release. The
 roll-out stops if robots go back to their old program.`,
-		Args: cobra.MinimumNArgs(1),
 	}
 	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+PasswordVariable)
 	version := cmd.Flags().String("version", "", "the release's version (default: what the programs say)")
@@ -150,14 +145,14 @@ roll-out stops if robots go back to their old program.`,
 				return err
 			}
 		}
-		ask := manager.PublishRequest{
+		request := manager.PublishRequest{
 			Offer: wire.Offer{Release: string(text), Signature: string(minisign.Sign(private, text))},
 			Soak:  roster.Seconds(*soak / time.Second),
 		}
-		if err := tell(cmd, c, manager.Publish, ask); err != nil {
+		if err := tell(cmd, c, manager.Publish, request); err != nil {
 			return err
 		}
-		return listReleases(cmd, c)
+		return ask(cmd, c, manager.ListReleases, route.None{}, releasesTable)
 	})
 	return cmd
 }
@@ -189,22 +184,9 @@ func versionOf(programs []program, given string) (string, error) {
 	return programs[0].version, nil
 }
 
-func releaseListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "List the releases and how far each is rolled out",
-		Args:  cobra.NoArgs,
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return listReleases(cmd, c)
-		}),
-	}
-}
-
-func listReleases(cmd *cobra.Command, c *client.Client) error {
-	return ask(cmd, c, manager.ListReleases, route.None{}, func(w io.Writer, answer manager.ReleasesResponse) {
-		Table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r roster.Release) []any {
-			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), Moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
-		})
+func releasesTable(w io.Writer, answer manager.ReleasesResponse) {
+	Table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r roster.Release) []any {
+		return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), Moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
 	})
 }
 
@@ -212,7 +194,6 @@ func releaseRolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COUNTER",
 		Short: "Offer a release to more robots, stop its roll-out, or continue it",
-		Args:  cobra.ExactArgs(1),
 	}
 	percent := cmd.Flags().Int("percent", 0, "percentage of the robots that are offered it, 1 to 100 (default: no change)")
 	stop := cmd.Flags().String("stop", "", "stop the roll-out, for this reason; robots that run the release keep it")
@@ -229,11 +210,11 @@ func releaseRolloutCommand() *cobra.Command {
 		if i < 0 {
 			return fmt.Errorf("there is no release %d", counter)
 		}
-		ask := manager.RolloutRequest{Percent: cmp.Or(*percent, list.Releases[i].Percent), Stopped: *stop}
-		if err := tell(cmd, c, manager.RollOut, route.At[manager.RolloutRequest]{Name: args[0], Body: ask}); err != nil {
+		request := manager.RolloutRequest{Percent: cmp.Or(*percent, list.Releases[i].Percent), Stopped: *stop}
+		if err := tell(cmd, c, manager.RollOut, route.At[manager.RolloutRequest]{Name: args[0], Body: request}); err != nil {
 			return err
 		}
-		return listReleases(cmd, c)
+		return ask(cmd, c, manager.ListReleases, route.None{}, releasesTable)
 	})
 	return cmd
 }

@@ -29,18 +29,18 @@ func RobotCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(robotAddCommand(), robotListCommand(),
 		robotPageCommand(),
-		onOne("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot, nil),
-		onOne("pause NAME", "Let a robot fetch no more pages; it goes on uploading", manager.PauseRobot, nil),
-		onOne("resume NAME", "Let a paused robot go on", manager.ResumeRobot, nil),
-		onOne("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot, nil),
+		asks("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot, nil),
+		asks("pause NAME", "Let a robot fetch no more pages; it goes on uploading", manager.PauseRobot, nil),
+		asks("resume NAME", "Let a paused robot go on", manager.ResumeRobot, nil),
+		asks("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot, nil),
 		robotDeadCommand(),
-		robotRevokeCommand(), robotRestoreCommand(), robotRemoveCommand(),
-	)
+		robotRevokeCommand(), robotRestoreCommand(), asking(&cobra.Command{Use: "rm NAME", Short: "Remove a robot that was revoked, or never joined, from the list; what it collected stays"},
+			manager.EndRobot, &manager.RobotEnd{Forget: true}, "", nil))
 	return cmd
 }
 
 func robotListCommand() *cobra.Command {
-	return onAll("ls", "List the robots", manager.ListRobots, func(w io.Writer, answer manager.RobotsResponse) {
+	return asks("ls", "List the robots", manager.ListRobots, func(w io.Writer, answer manager.RobotsResponse) {
 		Table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
 			return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), Moment(r.Seen)}
 		})
@@ -69,7 +69,6 @@ func robotAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Admit a robot, and print the command that installs it and makes it join",
-		Args:  cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if contact != "" {
 				if err := wire.CheckContact(contact); err != nil {
@@ -141,7 +140,6 @@ func robotPageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "page NAME",
 		Short: "Print the link to the page that shows a robot to the people at its site",
-		Args:  cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			op := manager.ShowPage
 			if revoke {
@@ -162,17 +160,6 @@ func robotPageCommand() *cobra.Command {
 	return cmd
 }
 
-func robotRemoveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "rm NAME",
-		Short: "Remove a robot that was revoked, or never joined, from the list; what it collected stays",
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Forget: true})
-		}),
-	}
-}
-
 func robotRevokeCommand() *cobra.Command {
 	var since, reason string
 	cmd := &cobra.Command{
@@ -184,7 +171,6 @@ With --since, what it has published since that time is taken down as well: its k
 others' hands. Its batches that came later and are not published yet go to the quarantine, and nobody
 gets its name again. The command may be repeated, if it was broken off. "sheaf robot restore" lifts
 the take-down.`,
-		Args: cobra.ExactArgs(1),
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if since == "" {
 				return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0]})
@@ -199,8 +185,8 @@ the take-down.`,
 			if err := tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Since: since}); err != nil {
 				return err
 			}
-			ask := upkeep.TakedownRequest{Robot: args[0], Since: at, Reason: reason}
-			return printTakedown(cmd, c, upkeep.TakeDown, ask, "what %s brought since then is taken down from version %d on, of %d hosts\n")
+			t := upkeep.TakedownRequest{Robot: args[0], Since: at, Reason: reason}
+			return ask(cmd, c, upkeep.TakeDown, t, printTakedown(&t, "what %s brought since then is taken down from version %d on, of %d hosts\n"))
 		}),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "take down what it has published since this time, such as 2026-11-21T03:00:00Z")
@@ -209,35 +195,22 @@ the take-down.`,
 }
 
 func robotRestoreCommand() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:   "restore NAME --reason TEXT",
-		Short: "Show a robot's published pages again after a take-down; pages that were deleted meanwhile do not come back",
-		Args:  cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			ask := upkeep.TakedownRequest{Robot: args[0], Reason: reason}
-			return printTakedown(cmd, c, upkeep.Lift, ask, "what %s brought is there again from version %d on, of %d hosts\n")
-		}),
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why (required); kept for ever")
-	return cmd
+	var t upkeep.TakedownRequest
+	return asking(&cobra.Command{
+		Use:    "restore NAME --reason TEXT",
+		Short:  "Show a robot's published pages again after a take-down; pages that were deleted meanwhile do not come back",
+		PreRun: func(_ *cobra.Command, args []string) { t.Robot = args[0] },
+	}, upkeep.Lift, &t, "reason", printTakedown(&t, "what %s brought is there again from version %d on, of %d hosts\n"))
 }
 
 func robotDeadCommand() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
+	return asking(&cobra.Command{
 		Use:   "dead NAME --reason TEXT",
 		Short: "Say that a robot visits nothing any more; its hosts go to others at once",
 		Long: `Say that a robot visits nothing any more: its machine is switched off, or its disk is lost. Its
 hosts, and those that others wait for because it had them, then go to other robots at once, and not
 only when its lease is over. If it does run somewhere, two robots will visit the same servers.`,
-		Args: cobra.ExactArgs(1),
-		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return tell(cmd, c, manager.DeclareDead, route.At[manager.DeadRequest]{Name: args[0], Body: manager.DeadRequest{Reason: reason}})
-		}),
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why that is sure (required)")
-	return cmd
+	}, manager.DeclareDead, new(route.At[manager.DeadRequest]), "reason", nil)
 }
 
 func robotState(r roster.Robot) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/api"
-	"sheaf/internal/route"
+	"sheaf/internal/commandline"
 	"sheaf/serve/client"
 	"sheaf/serve/httpd"
 	"sheaf/serve/mirror"
@@ -26,7 +26,20 @@ func WatchCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
 	cmd.PersistentFlags().Bool("json", false, "print JSON")
-	cmd.AddCommand(watchAddCommand(), watchListCommand(), watchShowCommand(), watchRemoveCommand())
+	list := asks("ls", "List the account's watches", httpd.ListWatches, func(out io.Writer, list watch.WatchList) {
+		Table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
+			return []any{w.ID, w.Kind, w.Title(), strings.Join(toldBy(w), ", ")}
+		})
+		watchTroubles(out, list.Watches)
+	})
+	list.Aliases = []string{"list"}
+	cmd.AddCommand(watchAddCommand(), list,
+		asks("show ID", "Show the changes that a watch has found", httpd.ShowWatch, func(out io.Writer, doc watch.WatchDocument) {
+			Table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
+				return []any{n.At.Format(time.RFC3339), n.What, n.URL, n.Diff}
+			})
+		}),
+		each(&cobra.Command{Use: "rm ID…", Aliases: []string{"remove"}, Short: "End watches"}, httpd.EndWatch))
 	return cmd
 }
 
@@ -48,10 +61,9 @@ func asConsumer(run action) func(*cobra.Command, []string) error {
 
 func watchAddCommand() *cobra.Command {
 	var wish watch.Wish
-	var every string
 	var prefix, host bool
 	cmd := &cobra.Command{
-		Use: "add URL", Short: "Watch a page; with --prefix all pages below a URL, with --host a host", Args: cobra.ExactArgs(1),
+		Use: "add URL", Short: "Watch a page; with --prefix all pages below a URL, with --host a host",
 		Example: `  sheaf watch add http://www.example.jp/news.html --email me@example.jp --every day
   sheaf watch add --host www.example.jp --webhook https://hook.example.jp/sheaf
   sheaf watch add http://www.example.jp/search --body 'q=sheaf&n=10'
@@ -65,7 +77,6 @@ func watchAddCommand() *cobra.Command {
 			default:
 				wish.URL = args[0]
 			}
-			wish.Every = watch.Cadence(every)
 			return ask(cmd, c, httpd.BeginWatch, wish, func(out io.Writer, w *watch.Watch) {
 				if w.Once {
 					fmt.Fprintf(out, "%s has %s saved, as soon as its host's interval allows\n", w.ID, w.URL)
@@ -90,28 +101,9 @@ func watchAddCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&prefix, "prefix", false, "watch all pages whose URL begins with URL")
 	f.BoolVar(&host, "host", false, "watch all pages of a host, which is given instead of URL")
-	f.BoolVar(&wish.Once, "once", false, "only have the page saved now, and be told of nothing")
-	f.StringVar(&wish.Body, "body", "", "form fields to send by POST: watch the answer of a form")
-	f.StringVar(&wish.Media, "media", "", "media type of --body (default that of a form)")
-	f.StringVar(&wish.Email, "email", "", "send mails to this address")
-	f.StringVar(&every, "every", "", "how often mails are sent: change, hour or day")
-	f.StringVar(&wish.Webhook, "webhook", "", "call this URL at each change")
+	commandline.Flags(cmd, &wish, "once body media email every webhook")
 	cmd.MarkFlagsMutuallyExclusive("prefix", "host")
 	return cmd
-}
-
-func watchListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the account's watches", Args: cobra.NoArgs,
-		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, httpd.ListWatches, route.None{}, func(out io.Writer, list watch.WatchList) {
-				Table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
-					return []any{w.ID, w.Kind, w.Title(), strings.Join(toldBy(w), ", ")}
-				})
-				watchTroubles(out, list.Watches)
-			})
-		}),
-	}
 }
 
 // toldBy returns the ways in which a watch reports changes.
@@ -170,29 +162,5 @@ func watchTroubles(out io.Writer, list []*watch.Watch) {
 				fmt.Fprintf(out, "%s: %d given up by %s: %q\n", w.ID, f.GivenUp, f.By, f.Error)
 			}
 		}
-	}
-}
-
-func watchShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show ID", Short: "Show the changes that a watch has found", Args: cobra.ExactArgs(1),
-		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, httpd.ShowWatch, args[0], func(out io.Writer, doc watch.WatchDocument) {
-				Table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
-					return []any{n.At.Format(time.RFC3339), n.What, n.URL, n.Diff}
-				})
-			})
-		}),
-	}
-}
-
-func watchRemoveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "rm ID…", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
-		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return forEach(args, func(id string) error {
-				return tell(cmd, c, httpd.EndWatch, id)
-			})
-		}),
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func WrongCommand() *cobra.Command {
-	return OperatorFlags(onAll("wrong", "Say what is wrong now, as the board's first page does", board.ListWrong, func(w io.Writer, answer board.WrongResponse) {
+	return OperatorFlags(asks("wrong", "Say what is wrong now, as the board's first page does", board.ListWrong, func(w io.Writer, answer board.WrongResponse) {
 		if len(answer.Wrong) == 0 {
 			fmt.Fprintln(w, "nothing is wrong")
 			return

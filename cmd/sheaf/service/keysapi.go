@@ -43,13 +43,13 @@ type Key struct {
 type KeyRotation struct {
 	// Compromised says that the signing key was stolen. The new key signs at once, and no robot can
 	// follow.
-	Compromised bool `json:"compromised,omitempty"`
+	Compromised bool `json:"compromised,omitempty" doc:"the key was stolen: the new one signs at once, and no robot can follow"`
 }
 
 // KeyUse is the body of a POST to api.PathAdminKeys + "/use".
 type KeyUse struct {
 	// Leave says that the key comes into use even if some robots do not know it yet.
-	Leave bool `json:"leave,omitempty"`
+	Leave bool `json:"leave,omitempty" doc:"do not wait for robots that do not know the key; they keep their batches until they do"`
 }
 
 // keysAPI lets operators see and rotate keys.
