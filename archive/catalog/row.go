@@ -79,9 +79,12 @@ func hostOfRow(row []byte) string {
 
 // entryOfRow decodes a row of the table of entries and checks it against its key.
 func entryOfRow(row []byte) (SegmentEntry, error) {
-	var l SegmentEntry
-	if err := rowValue(row, &l); err != nil {
-		return l, err
+	l, ok := scanEntry(string(row[min(len(rowKey(row))+1, len(row)):]))
+	if !ok {
+		l = SegmentEntry{}
+		if err := rowValue(row, &l); err != nil {
+			return l, err
+		}
 	}
 	if want := tableHost + l.SURT + " " + seqKey(l.Seq); string(rowKey(row)) != want {
 		return l, fmt.Errorf("row %q holds the entry %q: %w", rowKey(row), want, ErrCorrupt)

@@ -95,9 +95,9 @@ func TestPackagesAreShort(t *testing.T) {
 		most := 4000
 		switch p {
 		case "archive":
-			most = 5690 // a view of pages' files alone
+			most = 5640 // a view of pages' files alone
 		case "archive/catalog":
-			most = 5640 // days: their editions, their end, and what hosts had at it; the time by which editions expire
+			most = 5650 // days: their editions, their end, and what hosts had at it; the time by which editions expire; entries read fast
 		case "cmd/sheaf/service":
 			most = 4384
 		case "serve/library":

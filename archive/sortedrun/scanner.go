@@ -1,4 +1,4 @@
-package archive
+package sortedrun
 
 import (
 	"strconv"
@@ -19,17 +19,25 @@ func (s *LineScanner) Skip(prefix string) (ok bool) {
 }
 
 // Text removes a prefix and the string after it, and stores the string, which shares memory with
-// the text. The string must be ASCII without escapes. For another text, it only returns false.
+// the text where it can. The string must be ASCII, with no escapes but those of quotes, which
+// ETags have. For another text, it only returns false.
 func (s *LineScanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {
 		return false
 	}
+	quotes := false
 	for i := 1; i < len(after); i++ {
 		switch c := after[i]; {
 		case c == '"':
 			*to, s.Rest = after[1:i], after[i+1:]
+			if quotes {
+				*to = strings.ReplaceAll(*to, `\"`, `"`)
+			}
 			return true
+		case c == '\\' && i+1 < len(after) && after[i+1] == '"':
+			quotes = true
+			i++
 		case c == '\\' || c < ' ' || c >= 0x7f:
 			return false
 		}
@@ -37,16 +45,18 @@ func (s *LineScanner) Text(prefix string, to *string) bool {
 	return false
 }
 
-// Number removes a prefix and the whole number after it, and stores the number.
-func (s *LineScanner) Number(to *int64) bool {
+// Number removes a prefix and the whole number after it, and stores the number. For another text,
+// it only returns false.
+func (s *LineScanner) Number(prefix string, to *int64) bool {
+	after, ok := strings.CutPrefix(s.Rest, prefix)
 	i := 0
-	for i < len(s.Rest) && '0' <= s.Rest[i] && s.Rest[i] <= '9' {
+	for i < len(after) && '0' <= after[i] && after[i] <= '9' {
 		i++
 	}
-	if i == 0 || i > 18 || i > 1 && s.Rest[0] == '0' {
+	if !ok || i == 0 || i > 18 || i > 1 && after[0] == '0' {
 		return false
 	}
-	n, err := strconv.ParseInt(s.Rest[:i], 10, 64)
-	*to, s.Rest = n, s.Rest[i:]
+	n, err := strconv.ParseInt(after[:i], 10, 64)
+	*to, s.Rest = n, after[i:]
 	return err == nil
 }
