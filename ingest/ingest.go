@@ -25,6 +25,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -184,9 +185,13 @@ func (i *Ingest) build() {
 		Env: i.env, Quarantine: i.Quarantine, Store: opt.Store, Robots: opt.Robots, Presence: i.presence, Zone: opt.Zone, Packs: opt.Packs,
 		Limits: opt.Limits.Limits, Lease: opt.Limits.Lease, Backoff: i.backoff(), Received: i.received, Ready: i.Publisher.Ready,
 	})
+	key := func(ctx context.Context) (ed25519.PrivateKey, error) {
+		k, err := opt.Key.Signing(ctx)
+		return k.Private, err
+	}
 	i.Acceptor = accept.New(accept.Options{
-		Env: i.env, Quarantine: i.Quarantine, Accepting: i.locks[0], Received: i.received, Robots: opt.Robots, Key: opt.Key,
-		Limits: opt.Limits.Limits, Store: opt.Store, ForeignHosts: opt.ForeignHosts, ForeignLimits: opt.ForeignLimits,
+		Env: i.env, Quarantine: i.Quarantine, Accepting: i.locks[0], Received: i.received, Robots: opt.Robots,
+		Key: key, Limits: opt.Limits.Limits, Store: opt.Store, ForeignHosts: opt.ForeignHosts, ForeignLimits: opt.ForeignLimits,
 	})
 }
 

@@ -46,7 +46,7 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 		}
 		return false
 	}
-	c.report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
+	c.report("settings", nil, "good; servers see %s", userAgent(&cfg))
 	c.window(plan)
 	free, err := writable(cfg.DataDir, 2*cfg.Disk.Free) // with less it would soon stop collecting
 	c.report("folder", err, "%s can be written to, with %s free", cfg.DataDir, control.Size(free))

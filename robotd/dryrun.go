@@ -49,7 +49,7 @@ func DryRun(ctx context.Context, cfg config.Config) (*control.Plan, error) {
 	}
 	now := time.Now()
 	p := &control.Plan{
-		Robot: id.Robot, Manager: m.URL(), UserAgent: cfg.UserAgent(Version), Window: plan.Window.String(),
+		Robot: id.Robot, Manager: m.URL(), UserAgent: userAgent(&cfg), Window: plan.Window.String(),
 		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.Since(),
 		Unknown: []control.Unknown{}, Visits: []control.Visit{},
 	}

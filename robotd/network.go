@@ -32,7 +32,7 @@ func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, 
 	if limit := cfg.Limits.Bandwidth; limit > 0 { // a second's worth may come at once
 		opt.Limit = rate.NewLimiter(rate.Limit(limit), int(min(limit, 1<<20)))
 	}
-	opt.UserAgent, opt.Timeout, opt.MaxBody = cfg.UserAgent(Version), cfg.Page.Timeout, cfg.Page.MaxBytes
+	opt.UserAgent, opt.Timeout, opt.MaxBody = userAgent(cfg), cfg.Page.Timeout, cfg.Page.MaxBytes
 	opt.Connect = min(30*time.Second, cfg.Page.Stall/2) // a dead address is known before the watchdog ends the fetch
 	opt.AnyCertificate, opt.TempDir, opt.Dial, opt.Sign = cfg.TLS.Verify == config.TLSRecord, temp, dial, sign
 	return fetch.New(opt), nil

@@ -217,7 +217,7 @@ func (r *Robot) openManners() error {
 		return err
 	}
 	man := &r.manners
-	man.Agent, man.Shared, man.Turns = r.cfg.UserAgent(Version), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
+	man.Agent, man.Shared, man.Turns = userAgent(&r.cfg), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
 	man.Intervals = polite.NewIntervals(r.cfg.Interval)
 	man.Shortest = polite.NewIntervals(cmp.Or(r.cfg.Adapt.Min, r.cfg.Interval))
 	if man.Rules, err = polite.OpenRules(r.path("robots")); err != nil {

@@ -1,9 +1,11 @@
 package robotd
 
 import (
+	"fmt"
 	"time"
 
 	"sheaf/deploy"
+	"sheaf/internal/preference"
 	"sheaf/internal/settings"
 	"sheaf/robotd/config"
 )
@@ -26,4 +28,9 @@ func LoadConfig(file string, overrides map[string]any) (config.Config, error) {
 	cfg := DefaultConfig()
 	err := settings.Load(&cfg, settings.Source{File: file, Prefix: "ROBOTD", Overrides: overrides})
 	return cfg, err
+}
+
+// userAgent returns the User-Agent of a robot with the settings.
+func userAgent(cfg *config.Config) string {
+	return fmt.Sprintf("%s/%s (+%s)", preference.Robot, Version, cfg.Contact)
 }

@@ -15,8 +15,6 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
-
-	"sheaf/internal/logs"
 )
 
 // probeName, after the prefix, names an empty object. OpenS3 puts it to learn whether the service
@@ -33,6 +31,9 @@ type S3Options struct {
 	SecretKey string
 	Region    string      // us-east-1 if empty
 	TLS       *tls.Config // for https endpoints with their own certificate authority; may be nil
+
+	// Through wraps the transport of the requests that the store sends; nil: it is used as it is.
+	Through func(http.RoundTripper) http.RoundTripper
 
 	// MaxPut is the size in bytes up to which an object is sent in one PUT; larger objects are sent
 	// in parts. Zero means 5 GiB, the limit of S3.
@@ -116,11 +117,15 @@ func newS3(o S3Options) (*S3, error) {
 		return nil, err
 	}
 	transport := newTransport(o.TLS, o.Stall)
+	through := http.RoundTripper(transport)
+	if o.Through != nil {
+		through = o.Through(transport)
+	}
 	core, err := minio.NewCore(u.Host, &minio.Options{
 		Creds:      keys,
 		Secure:     u.Scheme == "https",
 		Region:     o.Region,
-		Transport:  logs.Send(transport),
+		Transport:  through,
 		MaxRetries: 1, // a repeated PUT would find the object of the first try and fail
 	})
 	if err != nil {

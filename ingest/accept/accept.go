@@ -15,7 +15,6 @@ import (
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/inbox"
 	"sheaf/internal/files"
-	"sheaf/internal/servicekey"
 	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
@@ -38,7 +37,7 @@ type Options struct {
 	Accepting  *os.File // locked while a batch is accepted
 	Received   inbox.Bell
 	Robots     Robots
-	Key        servicekey.Signer // signs receipts
+	Key        func(context.Context) (ed25519.PrivateKey, error) // signs receipts
 	Limits     inbox.Limits
 
 	// For foreign files:

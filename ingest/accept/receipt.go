@@ -31,11 +31,11 @@ func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 strin
 
 // Sign returns the receipt as bytes, signed by the service.
 func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
-	key, err := a.opt.Key.Signing(ctx)
+	key, err := a.opt.Key(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.Sign(key.Private)
+	return r.Sign(key)
 }
 
 // Unsplit returns the bytes of accepted batches that are not in the store yet.

@@ -14,7 +14,6 @@ import (
 
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
-	"sheaf/internal/audit"
 	"sheaf/internal/loop"
 	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
@@ -35,14 +34,14 @@ type receiptQuery struct {
 
 const pathUpload = wire.PathUploads + "{batch}"
 
-// define defines an operation of robots.
+// define defines an operation of robots, which is no act for the audit log.
 func define[In, Out any](method, path, summary string) route.Op[In, Out] {
-	return route.New[In, Out](method, path, route.Robot, audit.None, summary)
+	return route.New[In, Out](method, path, route.Robot, "", summary)
 }
 
 // Operations of robots: uploads by tus 1.0, manifests, receipts.
 var (
-	offered  = route.New[route.None, route.None]("OPTIONS", wire.PathUploads, route.Anybody, audit.None, "What of tus 1.0 is offered").Under("robots")
+	offered  = route.New[route.None, route.None]("OPTIONS", wire.PathUploads, route.Anybody, "", "What of tus 1.0 is offered").Under("robots")
 	begin    = define[route.None, route.None]("POST", wire.PathUploads, "Begin an upload (tus 1.0)").Answering(http.StatusCreated, "").Also(http.StatusInsufficientStorage, route.Problem, "")
 	look     = define[route.None, route.None]("HEAD", pathUpload, "How much of it is there").Answering(http.StatusOK, "")
 	goOn     = define[route.None, route.None]("PATCH", pathUpload, "Bytes that follow").Takes("application/offset+octet-stream")

@@ -14,7 +14,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
-	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
@@ -227,7 +226,7 @@ func (l *Log) rowOf(r *http.Request, act Act) Row {
 			path = strings.ReplaceAll(path, v, "…")
 		}
 	}
-	row := Row{Kind: Visitor, Address: r.RemoteAddr, Act: act, Object: path, Request: logs.Request(r.Context())}
+	row := Row{Kind: Visitor, Address: r.RemoteAddr, Act: act, Object: path, Request: peer.Request(r.Context())}
 	if who := ActorOf(r.Context()); who.Kind != "" {
 		row.Kind, row.Name = who.Kind, who.Name
 	}

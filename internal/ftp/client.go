@@ -12,7 +12,6 @@ import (
 
 	goftp "goftp.io/server/v2"
 
-	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 )
 
@@ -39,7 +38,7 @@ type client struct {
 
 func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 	cfg := &s.cfg
-	ctx, cancel := context.WithCancelCause(logs.WithRequest(ctx, logs.NewID()))
+	ctx, cancel := context.WithCancelCause(peer.WithRequest(ctx, peer.NewID()))
 	log := cfg.Log.With("remote", raw.RemoteAddr().String())
 	conn, err := newControl(raw, Timeouts{Login: cfg.LoginTimeout, Idle: cfg.IdleTimeout})
 	if err != nil {
@@ -125,7 +124,7 @@ func (d *dialogue) reply(code int, format string, args ...any) {
 // begin begins a command. The command's log lines have the session's ID and the command's number.
 func (d *dialogue) begin(command, arg string) {
 	d.commands++
-	d.ctx = logs.WithRequest(d.session, fmt.Sprintf("%s.%d", logs.Request(d.session), d.commands))
+	d.ctx = peer.WithRequest(d.session, fmt.Sprintf("%s.%d", peer.Request(d.session), d.commands))
 	if command == "PASS" {
 		arg = "***"
 	}

@@ -8,6 +8,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+
+	"sheaf/internal/peer"
 )
 
 // Values of Settings.Format.
@@ -47,7 +49,7 @@ type requests struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (h requests) Handle(ctx context.Context, line slog.Record) error {
-	if id := Request(ctx); id != "" {
+	if id := peer.Request(ctx); id != "" {
 		line = line.Clone()
 		line.AddAttrs(slog.String(requestKey, id))
 	}

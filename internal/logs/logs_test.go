@@ -47,10 +47,10 @@ func TestWhoseIDIsBelieved(t *testing.T) {
 		var seen string
 		w := httptest.NewRecorder()
 		proxies.Handler(logs.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			seen = logs.Request(r.Context())
+			seen = peer.Request(r.Context())
 		}))).ServeHTTP(w, r)
 		answered := w.Header().Get(wire.HeaderRequest)
-		if made := len(seen) == len(logs.NewID()) && seen != c.header.Get(wire.HeaderRequest); seen != answered || c.want != "" && seen != c.want || c.want == "" && !made {
+		if made := len(seen) == len(peer.NewID()) && seen != c.header.Get(wire.HeaderRequest); seen != answered || c.want != "" && seen != c.want || c.want == "" && !made {
 			t.Errorf("%s: the ID is %q in the service and %q in the answer, want %q", name, seen, answered, c.want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestWhoseIDIsBelieved(t *testing.T) {
 // Lines have the request's ID, once, also from loggers with keys of their own, in both formats.
 func TestLines(t *testing.T) {
 	t.Parallel()
-	ctx := logs.WithRequest(t.Context(), "r1")
+	ctx := peer.WithRequest(t.Context(), "r1")
 	var out strings.Builder
 	log := logs.Settings{Format: "json", Level: "warn"}.New(&out)
 	log.With("robot", "sv1").WarnContext(ctx, "text", "host", "a.jp")

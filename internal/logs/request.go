@@ -1,8 +1,6 @@
 package logs
 
 import (
-	"context"
-	"crypto/rand"
 	"net/http"
 	"regexp"
 	"strings"
@@ -10,22 +8,6 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/wire"
 )
-
-type idKey struct{}
-
-// WithRequest returns a context with a request's ID, which lines logged with the context then have.
-func WithRequest(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, idKey{}, id)
-}
-
-// Request returns the request's ID in a context; empty if there is none.
-func Request(ctx context.Context) string {
-	id, _ := ctx.Value(idKey{}).(string)
-	return id
-}
-
-// NewID returns a new random ID of 26 letters and digits.
-func NewID() string { return rand.Text() }
 
 // Handler gives each request an ID, and sends it in a header of the answer. A trusted proxy may
 // choose the ID (see peer.Proxied), in X-Request-Id or as the trace ID of traceparent (W3C Trace
@@ -37,10 +19,10 @@ func Handler(next http.Handler) http.Handler {
 			id = given(r.Header)
 		}
 		if id == "" {
-			id = NewID()
+			id = peer.NewID()
 		}
 		w.Header().Set(wire.HeaderRequest, id)
-		next.ServeHTTP(w, r.WithContext(WithRequest(r.Context(), id)))
+		next.ServeHTTP(w, r.WithContext(peer.WithRequest(r.Context(), id)))
 	})
 }
 
@@ -76,7 +58,7 @@ type sender struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
-	if id := Request(r.Context()); id != "" {
+	if id := peer.Request(r.Context()); id != "" {
 		r = r.Clone(r.Context()) // a transport must not change the request that it is given
 		r.Header.Set(wire.HeaderRequest, id)
 	}

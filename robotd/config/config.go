@@ -1,11 +1,8 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
 	"time"
-
-	"sheaf/internal/preference"
 )
 
 // Config has the settings. Each can be set in a YAML file under the name in its tag, or in the
@@ -297,11 +294,6 @@ type Log struct {
 // Identity is by what sites can recognise the robot.
 type Identity struct {
 	Sign string `mapstructure:"sign"` // the service's public address, under which requests are signed (see botauth); "": they are not
-}
-
-// UserAgent returns the User-Agent of a program of the given version.
-func (c *Config) UserAgent(version string) string {
-	return fmt.Sprintf("%s/%s (+%s)", preference.Robot, version, c.Contact)
 }
 
 // Short names of targets.

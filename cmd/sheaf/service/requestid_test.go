@@ -14,7 +14,7 @@ import (
 
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/api"
-	"sheaf/internal/logs"
+	"sheaf/internal/peer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -95,7 +95,7 @@ func TestRequestKeepsItsID(t *testing.T) {
 	answer = ask("bad id", `{"host":"www.example.jp"`)
 	var p wire.Problem
 	testkit.Must(t, json.NewDecoder(answer.Body).Decode(&p))
-	if made := answer.Header.Get(wire.HeaderRequest); p.Request != made || len(made) != len(logs.NewID()) {
+	if made := answer.Header.Get(wire.HeaderRequest); p.Request != made || len(made) != len(peer.NewID()) {
 		t.Errorf("the problem is of request %q, the answer of %q; want one that was made", p.Request, made)
 	}
 

@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/upkeep"
 	"sheaf/internal/certs"
+	"sheaf/internal/logs"
 	"sheaf/internal/settings"
 )
 
@@ -242,7 +243,7 @@ func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 // options returns the options for opening the bucket.
 func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
-		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
+		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey, Through: logs.Send,
 	}
 	if s.SecretKeyFile != "" {
 		text, err := os.ReadFile(s.SecretKeyFile)
