@@ -97,7 +97,10 @@ func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failur
 	}
 	b := &board{Options: opt}
 	b.live.look, b.live.stopping = b.figures, opt.Stopping
-	r.HandleFunc(atBoard.Path, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
+	r.HandleFunc(atBoard.Path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, Path, http.StatusMovedPermanently)
+	})
 	gate := opt.Gate.Mount(r, opt.Log, nil)
 	b.register(func(op route.Route, h route.Handler) {
 		if op.Method == http.MethodGet && op.Path != pathLive {
