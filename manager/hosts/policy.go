@@ -24,7 +24,7 @@ const (
 // Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and
 // for all names below it: "jp", "ac.jp", "example.com". "*" stands for every host. Hosts that are
 // not of the public Internet (peer.IsPublicHost) are refused, unless Accept names them or a domain
-// of theirs.
+// of theirs. So are public suffixes, such as jp and co.jp: nobody has registered them.
 type Policy struct {
 	Accept []string
 	Refuse []string // takes precedence over Accept; a host in neither list is Pending
@@ -56,7 +56,7 @@ func Registered(host string) string {
 func (p Policy) Judge(host string) State {
 	name := withoutPort(host)
 	switch {
-	case within(name, p.Refuse):
+	case within(name, p.Refuse), isSuffix(name):
 		return Refused
 	case !peer.IsPublicHost(name) && !within(name, slices.DeleteFunc(slices.Clone(p.Accept), func(d string) bool { return d == "*" })):
 		return Refused
@@ -67,6 +67,12 @@ func (p Policy) Judge(host string) State {
 	default:
 		return Pending
 	}
+}
+
+// isSuffix reports whether a name is a suffix below which a registry gives names away.
+func isSuffix(name string) bool {
+	suffix, registry := publicsuffix.PublicSuffix(name)
+	return registry && suffix == name
 }
 
 // allowsPort reports whether robots may enter hosts at a port; "" is the port of the host's scheme.
