@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"sheaf/internal/weburl"
 )
 
 // SURT returns a URL's key in an index, "jp,ac,waseda)/path?query", as the Internet Archive and
@@ -17,7 +19,6 @@ func SURT(rawURL string) string {
 	end := strings.IndexAny(rest+"/", "/?#")
 	host := strings.ToLower(rest[:end])
 	rest, _, _ = strings.Cut(rest[end:], "#")
-	path, query, _ := strings.Cut(rest, "?")
 
 	name, port := splitPort(host)
 	name = strings.Trim(name, ".")
@@ -34,11 +35,7 @@ func SURT(rawURL string) string {
 	if port != "" {
 		host += ":" + port
 	}
-	key := host + ")" + surtPath(path)
-	if query = surtQuery(query); query != "" {
-		key += "?" + query
-	}
-	return key
+	return host + ")" + weburl.Key(rest)
 }
 
 // withoutWWW drops a first label of "www" and digits.
@@ -48,70 +45,4 @@ func withoutWWW(name string) string {
 		return rest
 	}
 	return name
-}
-
-func surtPath(path string) string {
-	var parts []string
-	for part := range strings.SplitSeq(unescapeAll(path), "/") {
-		switch part {
-		case "", ".":
-		case "..":
-			parts = parts[:max(len(parts)-1, 0)]
-		default:
-			parts = append(parts, part)
-		}
-	}
-	path = strings.ToLower(escapeMinimal("/" + strings.Join(parts, "/")))
-	if before, after, ok := strings.Cut(path, ";jsessionid="); ok && len(after) >= 32 && isAlnum(after[:32]) {
-		path = before + after[32:]
-	}
-	return path
-}
-
-func surtQuery(query string) string {
-	query = strings.ToLower(escapeMinimal(unescapeAll(query)))
-	params := strings.Split(query, "&")
-	params = slices.DeleteFunc(params, func(p string) bool {
-		key, value, _ := strings.Cut(p, "=")
-		switch {
-		case key == "jsessionid" || key == "phpsessid" || key == "sid":
-			return len(value) == 32 && isAlnum(value)
-		case strings.HasPrefix(key, "aspsessionid"):
-			return len(key) == 20 && len(value) == 24 && isAlnum(value)
-		}
-		return false
-	})
-	slices.Sort(params)
-	return strings.Join(params, "&")
-}
-
-func isAlnum(s string) bool {
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
-}
-
-// unescapeAll decodes percent-encoding until nothing changes.
-func unescapeAll(s string) string {
-	for {
-		once := Unescape(s)
-		if once == s {
-			return s
-		}
-		s = once
-	}
-}
-
-// escapeMinimal encodes spaces, controls, bytes over ASCII, "#" and "%".
-func escapeMinimal(s string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '%' {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

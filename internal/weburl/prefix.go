@@ -2,6 +2,7 @@ package weburl
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -11,22 +12,23 @@ import (
 //
 //   - It holds for http and for https, whichever it is written with. A default port does not count.
 //   - It holds for the host as written: www.example.jp and example.jp are two hosts.
-//   - Two spellings of one URL (RFC 3986, section 6.2.2) are one: "%70rivate" is "private", "%e3"
-//     is "%E3", "a/../private" is "private". So are "%28" and "(", which servers do not tell apart.
-//     A letter of a path in another case is another letter.
-//   - Slashes in a row are one, as they are to most servers: "//private/" is "/private/".
+//   - URLs with one key (see Key) are one page, since whoever asks for one of them is given the
+//     others. So "%70rivate", "PRIVATE", "%2570rivate" and "a/../private" are "private", "//private/"
+//     and "/private" are "/private/", and the order of a query's parameters does not matter.
 //   - A session ID (see session.go) in a URL or in the prefix makes no difference. What stands
 //     before the ID is whole: "/p?sid=…" names /p with any query, but not /pq.
 type Prefix struct {
-	spelling
-	next string // if bare lacks a session ID at its end: the bytes before which it ends
+	host  string
+	path  string // as spelling has it
+	begin string // the beginning of the keys: a path, or a path with some parameters, of which only the last may go on
+	whole bool   // begin is a path that lacks a session ID at its end: it ends there, or at a parameter
 }
 
-// spelling is the form in which a URL, or the beginning of one, is compared.
+// spelling is the forms in which a URL is compared.
 type spelling struct {
 	host string
-	path string // with a query, if it has one
-	bare string // path without session IDs
+	path string // with the query, if there is one
+	key  string // its Key, without any session IDs
 }
 
 // Reasons why a text is not a prefix.
@@ -37,8 +39,8 @@ var (
 	errPrefixDots   = errors.New("ends in a segment . or .., which names another path; write that path")
 )
 
-// ParsePrefix parses a prefix that a person has written. The result never names more pages than the
-// text.
+// ParsePrefix parses a prefix that a person has written. The result names the pages whose URLs
+// begin with the text, and those with the same keys.
 func ParsePrefix(text string) (Prefix, error) {
 	scheme, rest, ok := cutScheme(text)
 	if !ok || scheme != "http" && scheme != "https" || !strings.HasPrefix(rest, "//") {
@@ -51,15 +53,18 @@ func ParsePrefix(text string) (Prefix, error) {
 	if at := strings.LastIndexByte(text, '%'); at >= 0 && at >= len(text)-2 {
 		return Prefix{}, &Error{text, errPrefixEscape}
 	}
-	if last := path[strings.LastIndexAny(path, `/\`)+1:]; !strings.Contains(path, "?") && dots(last) > 0 {
+	if all := unescapeAll(path); !strings.Contains(path, "?") && dots(all[strings.LastIndexAny(all, `/\`)+1:]) > 0 {
 		return Prefix{}, &Error{text, errPrefixDots}
 	}
 	u, err := New(text, nil)
 	if err != nil {
 		return Prefix{}, err
 	}
-	if strings.HasSuffix(u.path, "//") && !u.hasQuery {
+	if strings.HasSuffix(unescapeAll(u.path), "//") && !u.hasQuery {
 		return Prefix{}, &Error{text, errPrefixSlash}
+	}
+	if u.path != "/" && keyPath(u.path) == "/" && !u.hasQuery { // such as /a/%252e%252e/
+		return Prefix{}, &Error{text, errPrefixDots}
 	}
 	p := PrefixOf(text)
 	switch {
@@ -73,18 +78,33 @@ func ParsePrefix(text string) (Prefix, error) {
 
 // PrefixOf is ParsePrefix for a text that ParsePrefix has accepted before.
 func PrefixOf(text string) Prefix {
-	p := Prefix{spelling: spell(text)}
-	before, query, hasQuery := strings.Cut(p.path, "?")
-	switch {
-	case p.bare == p.path:
-	case hasQuery && !strings.Contains(p.bare, "?"):
-		p.next = "?"
-	case hasQuery && isSession(query[strings.LastIndexByte(query, '&')+1:]):
-		p.next = "&"
-	case !hasQuery && isSession(before[strings.LastIndexAny(before, "/;")+1:]):
-		p.next = ";/?"
+	s := spell(text)
+	path, query, hasQuery := strings.Cut(s.path, "?")
+	key := keyPath(path)
+	p := Prefix{host: s.host, path: s.path, begin: dropFromPath(withoutSession(key))}
+	if !hasQuery {
+		p.whole = p.begin != key && isSession(key[strings.LastIndexAny(key, "/;")+1:])
+		if strings.HasSuffix(unescapeAll(path), "/") && p.begin != "/" {
+			p.begin += "/"
+		}
+		return p
 	}
+	params := keyParameters(query)
+	last := len(params) - 1
+	if session(params[last]) {
+		params[last] = ""
+	}
+	p.begin += "?" + strings.Join(append(slices.DeleteFunc(params[:last:last], session), params[last]), "&")
 	return p
+}
+
+// session reports whether a parameter of a key is a session ID.
+func session(param string) bool { return keySession(param) || isSession(param) }
+
+// dropFromPath removes the session IDs from the path of a key.
+func dropFromPath(path string) string {
+	path, _ = dropSessions(path+"/", "")
+	return "/" + strings.Trim(path, "/")
 }
 
 // Host returns the host, in the form of the function Host.
@@ -99,33 +119,76 @@ func (p Prefix) String() string { return "http://" + p.host + p.path }
 // Holds reports whether the prefix names the page at an absolute URL.
 func (p Prefix) Holds(url string) bool {
 	s := spell(url)
-	if s.host != p.host {
-		return false
+	return s.host == p.host && (strings.HasPrefix(s.path, p.path) || p.names(s.key))
+}
+
+// names reports whether a key begins as the prefix does.
+func (p Prefix) names(key string) bool {
+	path, query, _ := strings.Cut(key, "?")
+	begin, some, hasQuery := strings.Cut(p.begin, "?")
+	if !hasQuery {
+		return p.above(path + "/")
 	}
-	rest, ok := strings.CutPrefix(s.bare, p.bare)
-	return ok && (rest == "" || p.next == "" || strings.IndexByte(p.next, rest[0]) >= 0) || strings.HasPrefix(s.path, p.path)
+	params, want := strings.Split(query, "&"), strings.Split(some, "&")
+	last := len(want) - 1
+	for _, param := range want[:last] {
+		at := slices.Index(params, param)
+		if at < 0 {
+			return false
+		}
+		params = slices.Delete(params, at, at+1)
+	}
+	return path == begin && (want[last] == "" || slices.ContainsFunc(params, func(param string) bool { return strings.HasPrefix(param, want[last]) }))
+}
+
+// above reports whether a path of a key begins as the prefix, which has no query, does.
+func (p Prefix) above(path string) bool {
+	rest, ok := strings.CutPrefix(path, p.begin)
+	return ok && (!p.whole || rest != "" && strings.IndexByte("/;", rest[0]) >= 0)
+}
+
+// Covers reports whether the prefix names all pages that another one names. It may return false for
+// prefixes with the same parameters in another order.
+func (p Prefix) Covers(o Prefix) bool {
+	path, _, hasQuery := strings.Cut(o.begin, "?")
+	if hasQuery {
+		path += "/"
+	}
+	return p.host == o.host && (strings.HasPrefix(o.path, p.path) || !strings.Contains(p.begin, "?") && p.above(path))
 }
 
 // Meets reports whether a page may be named by both prefixes.
 func (p Prefix) Meets(o Prefix) bool {
-	return p.host == o.host && (strings.HasPrefix(p.bare, o.bare) || strings.HasPrefix(o.bare, p.bare))
+	a, _, hasQuery := strings.Cut(p.begin, "?")
+	b, _, alike := strings.Cut(o.begin, "?")
+	switch {
+	case p.host != o.host:
+		return false
+	case hasQuery && alike:
+		return a == b
+	case hasQuery:
+		a += "/"
+	case alike:
+		b += "/"
+	}
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
-// spell returns the normal spelling of a URL. A text that cannot be parsed stays as it is.
+// spell returns the forms of a URL. Of a text that cannot be parsed, the path stays as it is.
 func spell(url string) spelling {
-	u, err := New(url, nil)
-	if err != nil {
-		_, rest, _ := strings.Cut(url, "://")
-		host, path, _ := strings.Cut(rest, "/")
-		return spelling{strings.ToLower(host), "/" + path, "/" + path}
+	_, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	rest, _, _ = strings.Cut(rest[min(len(rest), strings.IndexAny(rest+"/", "/?#")):], "#")
+	s := spelling{host: strings.ToLower(host), path: rest}
+	path, query, hasQuery := strings.Cut(Key(rest), "?")
+	if s.key, query = dropFromPath(path), dropFrom("&"+query, "&"); hasQuery {
+		s.key += "?" + strings.TrimPrefix(query, "&")
 	}
-	c := URL{path: oneSlash(unescape(u.path, plainInPath)), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery}
-	path := c.PathQuery()
-	if c.path, c.query = dropSessions(c.path, c.query); c.query == "" && u.query != "" {
-		c.hasQuery = false
+	if u, err := New(url, nil); err == nil {
+		c := URL{path: oneSlash(unescape(u.path, plainInPath)), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery, host: strings.TrimRight(u.host, "."), port: u.port}
+		s.host, s.path = c.Host(), c.PathQuery()
 	}
-	c.host, c.port = strings.TrimRight(u.host, "."), u.port
-	return spelling{c.Host(), path, c.PathQuery()}
+	return s
 }
 
 // oneSlash returns a path with one slash for each row of slashes.

@@ -18,18 +18,18 @@ func TestPrefix(t *testing.T) {
 				"http://" + host + "/private/", "https://" + host + "/private/a?b", "http://" + host + ":80/private/", "https://" + host + ":443/private/",
 				"HTTP://WWW.Example.JP/private/", "http://" + host + "/%70rivate/", "http://" + host + "/p%72ivat%65/a", "http://" + host + "/a/../private/",
 				"http://" + host + "./private/", "http://user@" + host + "/private/", "http://" + host + "/%2e/private/",
-				"http://" + host + "//private/a", "http://" + host + "/private///", "http://" + host + "/private;jsessionid=0123456789abcdef/a", `http://` + host + `\private\a`,
+				"http://" + host + "//private/a", "http://" + host + "/private///", "http://" + host + "/private", "http://" + host + "/PRIVATE/a", "http://" + host + "/%2570rivat%2565/", "http://" + host + "/private%2Fa", "http://" + host + "/private;jsessionid=0123456789abcdef/a", `http://` + host + `\private\a`,
 			},
 			[]string{
-				"http://" + host + "/private", "http://" + host + "/privately/", "http://" + host + "/a/private/", "http://example.jp/private/", "http://" + host + ":8080/private/",
-				"https://" + host + ":80/private/", "http://" + host + "/Private/", "http://" + host + "/private/../a", "http://" + host + ".evil.example/private/", "http://" + host + "/private%2Fa",
+				"http://" + host + "/privately/", "http://" + host + "/a/private/", "http://example.jp/private/", "http://" + host + ":8080/private/",
+				"https://" + host + ":80/private/", "http://" + host + "/private/../a", "http://" + host + ".evil.example/private/", "http://" + host + "/priv/ate/",
 			}},
 		"HTTPS://WWW.EXAMPLE.JP:443/%7Eme/%e3%81": {"http://" + host + "/~me/%E3%81",
 			[]string{"http://" + host + "/~me/%e3%81%82", "https://" + host + "/%7eme/あ"}, []string{"http://" + host + "/~me/%E3"}},
 		"http://" + host + "/~me/(a|b)?x=1&y='": {"http://" + host + "/~me/(a|b)?x=1&y=%27",
-			[]string{"https://" + host + "/~me/%28a%7Cb%29?x=1&y=%27z", "http://" + host + "/~me/(a|b)?PHPSESSID=1&x=1&y='"},
-			[]string{"http://" + host + "/~me/(a|b)?x=1%26y='", "http://" + host + "/~me/(a|b)%3Fx=1&y='"}},
-		"http://" + host + "/a?": {"http://" + host + "/a?", []string{"http://" + host + "/a?", "http://" + host + "/a?b"}, []string{"http://" + host + "/a", "http://" + host + "/ab"}},
+			[]string{"https://" + host + "/~me/%28a%7Cb%29?x=1&y=%27z", "http://" + host + "/~me/(a|b)?PHPSESSID=1&x=1&y='", "http://" + host + "/~ME/(a|b)/?Y='z&a&X=1", "http://" + host + "/~me/(a|b)?x=1%26y='"},
+			[]string{"http://" + host + "/~me/(a|b)?x=12&y='", "http://" + host + "/~me/(a|b)?y='", "http://" + host + "/~me/(a|b)/c?x=1&y='"}},
+		"http://" + host + "/a?": {"http://" + host + "/a?", []string{"http://" + host + "/a?", "http://" + host + "/a?b", "http://" + host + "/a"}, []string{"http://" + host + "/ab", "http://" + host + "/a/b"}},
 		"http://" + host + "/":   {"http://" + host + "/", []string{"https://" + host, "https://" + host + "/?x"}, []string{"http://example.jp/"}},
 		"http://" + host + "/p?sid=0a1b2c3d4e5f": {"http://" + host + "/p?sid=0a1b2c3d4e5f",
 			[]string{"http://" + host + "/p?sid=9f8e7d6c5b4a", "http://" + host + "/p?sid=9f8e7d6c5b4a&x=1", "http://" + host + "/p"},
@@ -59,7 +59,7 @@ func TestPrefix(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "http://www.example.jp", "ftp://www.example.jp/", "www.example.jp/private/", "http:///a", "http:/www.example.jp/", "http://u@www.example.jp/", "http://www.example.jp/a#b",
-		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/a//", `http://www.example.jp/a/\`, "http://www.example.jp/ ", "http://a b/", "http://x:y/",
+		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/a//", "http://www.example.jp/%2F", "http://www.example.jp/a/%252e%252e", "http://www.example.jp/a/%252e%252e/", `http://www.example.jp/a/\`, "http://www.example.jp/ ", "http://a b/", "http://x:y/",
 		"http://www.example.jp/" + strings.Repeat("x", MaxLength),
 	} {
 		if p, err := ParsePrefix(text); err == nil {
@@ -69,6 +69,10 @@ func TestPrefix(t *testing.T) {
 	meet := func(a, b string) bool { return PrefixOf(a).Meets(PrefixOf(b)) }
 	if !meet("http://a.jp/x/", "https://a.jp/%78") || !meet("http://a.jp/x", "http://a.jp/x/y") || meet("http://a.jp/x/", "http://a.jp/y/") || meet("http://a.jp/", "http://b.jp/") {
 		t.Error("prefixes meet wrongly")
+	}
+	covers := func(a, b string) bool { return PrefixOf(a).Covers(PrefixOf(b)) }
+	if !covers("http://a.jp/x/", "https://a.jp/X/y?z") || !covers("http://a.jp/x", "http://a.jp/xy") || covers("http://a.jp/x/", "http://a.jp/x") || covers("http://a.jp/x?y", "http://a.jp/x") || covers("http://a.jp/", "http://b.jp/") {
+		t.Error("prefixes cover each other wrongly")
 	}
 }
 

@@ -54,7 +54,7 @@ func dropSessions(path, query string) (string, string) {
 		}
 		path = strings.Join(segments, "/")
 	}
-	if at := strings.Index(path, "/(S("); at >= 0 {
+	if at := max(strings.Index(path, "/(S("), strings.Index(path, "/(s(")); at >= 0 {
 		if token, rest, ok := strings.Cut(path[at+len("/(S("):], "))/"); ok && looksRandom(token) {
 			path = path[:at+1] + rest
 		}

@@ -176,9 +176,9 @@ func (v *Veil) HidesSome(host, prefix string) bool {
 // HidesPages reports whether all URLs of a host that begin with a prefix are hidden by a rule about
 // URLs.
 func (v *Veil) HidesPages(host, prefix string) bool {
-	place := naming.HostPath(host)
+	place, pages := naming.HostPath(host), weburl.PrefixOf(prefix)
 	return v.any(func(r *applied) bool {
-		return r.URLPrefix != "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero() && r.Days == 0 && !r.ended && r.holds(place) && r.pages.Holds(prefix)
+		return r.URLPrefix != "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero() && r.Days == 0 && !r.ended && r.holds(place) && r.pages.Covers(pages)
 	})
 }
 

@@ -34,7 +34,7 @@ func TestPrefixIsLeftOut(t *testing.T) {
 		mu.Unlock()
 		switch r.URL.Path {
 		case "/":
-			fmt.Fprint(w, "<p>", time.Now(), `<a href="/private/a">a</a> <a href="/%7Eme/b">b</a> <a href="/privately">c</a> <a href="/p%72ivate/d">d</a>`)
+			fmt.Fprint(w, "<p>", time.Now(), `<a href="/private/a">a</a> <a href="/%7Eme/b">b</a> <a href="/privately">c</a> <a href="/p%72ivate/d">d</a> <a href="/PRIVATE/e">e</a>`)
 		case "/robots.txt":
 			http.NotFound(w, r)
 		default:
@@ -63,7 +63,7 @@ func TestPrefixIsLeftOut(t *testing.T) {
 	for _, prefix := range private {
 		s.Operate(http.MethodDelete, api.PathAdminPrefixes+"?"+url.Values{"url": {prefix}}.Encode(), nil, nil)
 	}
-	cycle("/", "/private/a", "/private/d", "/privately", "/~me/b")
+	cycle("/", "/PRIVATE/e", "/private/a", "/private/d", "/privately", "/~me/b")
 }
 
 // A URL prefix names the same pages to a take-down, an access rule and an owner's removal, however
@@ -83,8 +83,9 @@ func TestPrefixNamesTheSamePages(t *testing.T) {
 		}
 	}
 	bring(secret, "http://old.example.jp/private/the-secret", "https://old.example.jp/private/the-secret2", "http://old.example.jp/%70rivate/the-secret3",
-		"https://old.example.jp:443/p%72ivate/the-secret4", "http://old.example.jp:80/private/?the-secret5", "http://OLD.example.jp/a/../private/the-secret6")
-	bring(open, "http://old.example.jp/privately", "http://old.example.jp/private", "https://old.example.jp/Private/a", "http://www.old.example.jp/private/a", "http://old.example.jp:8080/private/a")
+		"https://old.example.jp:443/p%72ivate/the-secret4", "http://old.example.jp:80/private/?the-secret5", "http://OLD.example.jp/a/../private/the-secret6",
+		"http://old.example.jp/PRIVATE/the-secret7", "https://old.example.jp/%2570rivate/the-secret8", "http://old.example.jp/private?the-secret9")
+	bring(open, "http://old.example.jp/privately", "http://old.example.jp/privat", "https://old.example.jp/a/private/", "http://www.old.example.jp/private/a", "http://old.example.jp:8080/private/a")
 	testkit.Must(t, h.bringFile(wire.Collection{}, "old.warc", []byte(data.String())))
 
 	shown := func(when string, secrets int) {
@@ -108,11 +109,22 @@ func TestPrefixNamesTheSamePages(t *testing.T) {
 		if names := holding(files, secret); (len(names) > 0) != (secrets > 0) {
 			t.Errorf("%s: it is in %q", when, names)
 		}
+		for _, n := range []string{"", "7", "8", "9"} { // what has the key of the URL that is asked for
+			page := "http://old.example.jp/private/the-secret" + n
+			if n == "9" {
+				page = "http://old.example.jp/private/?the-secret9"
+			}
+			text, _ := h.get(api.PathCDX + "?output=text&fl=url&url=" + url.QueryEscape(page))
+			shown, status := h.get("/web/20120506070809id_/" + page)
+			if (text != "") != (secrets > 0) || (status == http.StatusOK) != (secrets > 0) || secrets == 0 && strings.Contains(shown, secret+", page") {
+				t.Errorf("%s: a look-up of %s finds %q, and the page is answered %d %q", when, page, text, status, shown)
+			}
+		}
 		if names := holding(files, open); len(names) < 6 {
 			t.Errorf("%s: other pages are only in %q", when, names)
 		}
 	}
-	shown("before", 6)
+	shown("before", 9)
 	for _, prefix := range []string{"http://old.example.jp/private/", "https://old.example.jp/private/", "HTTPS://Old.Example.jp:443/x/../%70rivate/"} {
 		stone := upkeep.TakedownRequest{Host: host, URLPrefix: prefix, Reason: "court"}
 		h.operate(http.MethodPost, api.PathAdminTakedowns, stone, nil)
@@ -125,7 +137,7 @@ func TestPrefixNamesTheSamePages(t *testing.T) {
 		shown("restricted as "+prefix, 0)
 		h.operate(http.MethodDelete, fmt.Sprintf("%s/%d", api.PathAdminAccess, rule.ID), nil, nil)
 	}
-	shown("once all is lifted", 6)
+	shown("once all is lifted", 9)
 	ask := h.owner("prefix", "https://old.example.jp/%70rivate/", nil)
 	h.operate(http.MethodPost, api.PathAdminRemovals+"/"+strings.Split(ask.page, "/")[2], removal.Decision{Grant: true, Unproved: true, By: "ops"}, nil)
 	shown("removed for its owner", 0)
