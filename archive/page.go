@@ -25,7 +25,7 @@ func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 		return nil, fmt.Errorf("cell of %.100q: %w", c.URL, err)
 	}
 	body := c.bodyBlocks()
-	return &PageView{frame{[]byte(gzipPlainStart), appendTrailer([]byte{3, 0}, c.BodyCRC, c.BodyLen), body.n}, src, body.off}, nil
+	return &PageView{frame{[]byte(gzipPlainStart), appendTrailer(append(make([]byte, 0, 2+trailerSize), 3, 0), c.BodyCRC, c.BodyLen), body.n}, src, body.off}, nil
 }
 
 // Frame returns the bytes of the gzip file before and after the stored blocks.

@@ -115,14 +115,14 @@ func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, er
 	if r.Size > wholeFirst {
 		return r, nil
 	}
-	body := make([]byte, r.Size)
-	if _, err := io.ReadFull(b, body); err != nil && err != io.EOF {
+	body := newBuffer(r.Size)
+	if _, err := io.ReadFull(b, body.bytes); err != nil && err != io.EOF {
 		return nil, err
 	}
-	r.Body = wholeBody{bytes.NewReader(body), b}
 	if err := b.check(); err != nil {
-		return r, err
+		return nil, err
 	}
+	r.Body = body.body(0, r.Size, b)
 	b.in = nil // everything was read
 	unzippers.Put(in)
 	return r, nil
@@ -144,10 +144,46 @@ func (u *unzipper) reset(from io.Reader) error {
 	return nil
 }
 
+// buffer holds bytes of a record. It is used again when its body is closed.
+type buffer struct{ bytes []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// largeBuffer is the size above which a buffer is not used again, in bytes.
+const largeBuffer = 128 << 10
+
+// newBuffer returns a buffer of n bytes, which may be any.
+func newBuffer(n int64) *buffer {
+	b := buffers.Get().(*buffer)
+	if int64(cap(b.bytes)) < n {
+		b.bytes = make([]byte, n)
+	}
+	b.bytes = b.bytes[:n]
+	return b
+}
+
+// body returns a body of n bytes from off, which were checked. record is closed with it.
+func (b *buffer) body(off, n int64, record io.Closer) io.ReadCloser {
+	return &wholeBody{bytes.NewReader(b.bytes[off : off+n]), b, record}
+}
+
 // wholeBody is a body that is in memory and was checked.
 type wholeBody struct {
 	*bytes.Reader
-	io.Closer
+	buffer *buffer // nil: it is closed
+	record io.Closer
+}
+
+// Close closes the record. The body has no bytes then.
+func (b *wholeBody) Close() error {
+	if b.buffer == nil {
+		return nil
+	}
+	if b.Reset(nil); cap(b.buffer.bytes) <= largeBuffer {
+		buffers.Put(b.buffer)
+	}
+	b.buffer = nil
+	return b.record.Close()
 }
 
 // Read implements io.Reader.
@@ -235,16 +271,22 @@ func (c *Capture) InGzip(ctx context.Context) (*Response, error) {
 	})
 }
 
-// openGzip reads a stored record up to its body's blocks.
+// openGzip reads a stored record up to its body's blocks, or all of it if the body is short.
 func (c *Capture) openGzip(ctx context.Context, stored io.ReadCloser, view *archive.PageView) (*Response, error) {
-	from := &storedRecord{ReadCloser: stored}
-	head := make([]byte, c.HeadLen)
-	if _, err := io.ReadFull(from, head); err != nil {
+	from, n := &storedRecord{ReadCloser: stored}, c.HeadLen
+	if view.Size() <= wholeFirst {
+		n = c.WARCLength()
+	}
+	record := newBuffer(n)
+	if _, err := io.ReadFull(from, record.bytes); err != nil {
 		return nil, c.damage(ctx, from, err)
+	}
+	if n > c.HeadLen && from.crc != c.RecordCRC {
+		return nil, c.damage(ctx, from, c.otherCRC(from))
 	}
 	in := unzippers.Get().(*unzipper)
 	defer unzippers.Put(in)
-	err := in.reset(bytes.NewReader(head))
+	err := in.reset(bytes.NewReader(record.bytes[:c.HeadLen]))
 	var r *Response
 	if err == nil {
 		r, err = readResponse(in.text)
@@ -256,17 +298,19 @@ func (c *Capture) openGzip(ctx context.Context, stored io.ReadCloser, view *arch
 		return nil, c.damage(ctx, from, err)
 	}
 	start, end := view.Frame()
-	b := &gzipBody{ctx: ctx, capture: c, from: from, left: view.Size() - int64(len(start)+len(end))}
-	b.Reader = io.MultiReader(bytes.NewReader(start), readerFunc(b.blocks), bytes.NewReader(end))
-	r.Body, r.Size, r.Gzip = b, view.Size(), true
-	if r.Size > wholeFirst {
+	r.Size, r.Gzip = view.Size(), true
+	blocks := r.Size - int64(len(start)+len(end))
+	if n == c.HeadLen {
+		b := &gzipBody{ctx: ctx, capture: c, from: from, left: blocks}
+		b.Reader = io.MultiReader(bytes.NewReader(start), readerFunc(b.blocks), bytes.NewReader(end))
+		r.Body = b
 		return r, nil
 	}
-	body := make([]byte, r.Size)
-	if _, err := io.ReadFull(b, body); err != nil {
-		return nil, err
-	}
-	r.Body = wholeBody{bytes.NewReader(body), b}
+	// What is before and behind the blocks is longer than what replaces it.
+	at := c.HeadLen - int64(len(start))
+	copy(record.bytes[at:], start)
+	copy(record.bytes[c.HeadLen+blocks:], end)
+	r.Body = record.body(at, r.Size, stored)
 	return r, nil
 }
 

@@ -83,8 +83,11 @@ func (f *finder) pagesOf(ctx context.Context, h *library.Host, key string) (*ori
 // setOriginals sets the Original of revisits among the records of one URL key, which are in the
 // order of time.
 func setOriginals(ctx context.Context, captures []*Capture) (err error) {
-	pages := originalsOf(captures)
+	var pages *originals
 	for _, c := range captures {
+		if pages == nil && c.Kind == archive.Revisit {
+			pages = originalsOf(captures)
+		}
 		switch {
 		case c.Kind != archive.Revisit:
 		case c.RefersTo != "":

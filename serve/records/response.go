@@ -212,6 +212,7 @@ func readResponse(in *bufio.Reader) (*Response, error) {
 // readHead reads a first line and headers, up to the empty line behind them. n is their length in
 // bytes.
 func readHead(in *bufio.Reader) (first string, headers []Header, n int64, err error) {
+	headers = make([]Header, 0, 16)
 	for {
 		line, err := in.ReadString('\n')
 		n += int64(len(line))

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"sheaf/archive/naming"
@@ -39,7 +40,18 @@ func namesakes(ctx context.Context, v *library.AccountView, name string) ([]stri
 	if strings.HasPrefix(naming.HostPath(name), "_ip/") {
 		return names[:1], nil
 	}
-	// www1 and the like lie beside one another: '/' sorts before the digits, ':' behind them.
+	numbered, err := numberedNames(ctx, v, name)
+	return append(names, numbered...), err
+}
+
+// numberedNames returns the names such as www1.example.jp beside a name without www. It keeps them
+// in memory for the version.
+func numberedNames(ctx context.Context, v *library.AccountView, name string) (names []string, err error) {
+	memory := fmt.Sprintf("numbered %d %s %s", v.Snap.Version(), name, v.Veil.State())
+	if kept, ok := v.Archive.Memo.Get(memory); ok {
+		return kept.([]string), nil
+	}
+	// They lie beside one another: '/' sorts before the digits, ':' behind them.
 	bare, port, hasPort := strings.Cut(name, ":")
 	beside, err := v.Snap.Children(ctx, naming.HostPath(bare), "www/", library.PageSize)
 	if err != nil {
@@ -55,5 +67,6 @@ func namesakes(ctx context.Context, v *library.AccountView, name string) ([]stri
 			names = append(names, "www"+digits+"."+name)
 		}
 	}
+	v.Archive.Memo.Add(memory, names, int64(1+len(names))*64)
 	return names, nil
 }

@@ -3,6 +3,7 @@ package records
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -25,9 +26,11 @@ type sorted struct {
 // sortCost is what a cell takes in a sorted index besides the index itself, in bytes.
 const sortCost = 12
 
+func sortedKey(seg catalog.SegmentEntry) string { return "sorted " + seg.SHA256 }
+
 // sorted reads a segment's index and sorts its cells.
 func (r *Records) sorted(ctx context.Context, seg catalog.SegmentEntry) (sorted, error) {
-	return cache.GetOrCompute(ctx, r.archive.Memo, "sorted "+seg.SHA256, func(ctx context.Context) (sorted, int64, error) {
+	return cache.GetOrCompute(ctx, r.archive.Memo, sortedKey(seg), func(ctx context.Context) (sorted, int64, error) {
 		index, err := r.archive.Segments.Index(ctx, seg)
 		if err != nil {
 			return sorted{}, 0, err
@@ -60,16 +63,19 @@ func (s *scan) segments(ctx context.Context, of []segmentOf) ([]source, error) {
 	read, readCtx := errgroup.WithContext(ctx)
 	read.SetLimit(8)
 	for i, in := range of {
-		read.Go(func() error {
-			sorted, err := s.finder.records.sorted(readCtx, *in.segment)
-			if err != nil {
-				return err
+		from := &segmentSource{in: in}
+		sources[i] = from
+		open := func() (err error) {
+			if from.sorted, err = s.finder.records.sorted(readCtx, *in.segment); err == nil {
+				from.limit(s.keys, s.after, s.reverse)
 			}
-			from := &segmentSource{in: in, sorted: sorted}
-			from.limit(s.keys, s.after, s.reverse)
-			sources[i] = from
-			return nil
-		})
+			return err
+		}
+		if _, known := s.finder.records.archive.Memo.Get(sortedKey(*in.segment)); !known {
+			read.Go(open)
+		} else if err := open(); err != nil {
+			return nil, errors.Join(err, read.Wait())
+		}
 	}
 	return sources, read.Wait()
 }

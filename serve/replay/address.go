@@ -141,17 +141,16 @@ func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	if s == "2" {
 		s = "29991231235959"
 	}
-	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
 	if len(s) < 4 || len(s) > len(Layout) || leadingDigits(s) != len(s) {
-		return Period{}, bad
+		return Period{}, fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
 	}
-	s = s[:len(s)&^1] // not half of a month or day
-	if zone == nil || len(s) == len(Layout) {
+	digits := s[:len(s)&^1] // not half of a month or day
+	if zone == nil || len(digits) == len(Layout) {
 		zone = time.UTC
 	}
-	first, next, err := ParseDigits(s, zone)
+	first, next, err := ParseDigits(digits, zone)
 	if err != nil || first.Year() < 1 {
-		return Period{}, bad
+		return Period{}, fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
 	}
 	return Period{Since: first.UTC(), Time: next.Add(-time.Second).UTC()}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd/guard"
@@ -123,8 +124,8 @@ func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answe
 		h.Set("Content-Encoding", "gzip")
 		h.Set("ETag", inGzip(h.Get("ETag")))
 	}
-	h.Set("Content-Length", strconv.FormatInt(answer.Size, 10))                 // ServeContent leaves it out for encoded bodies
-	if _, err := c.Body(); err != nil && !isJoined || status != http.StatusOK { // ranges are for status 200 only (RFC 9110, 14.2)
+	h.Set("Content-Length", strconv.FormatInt(answer.Size, 10))                             // ServeContent leaves it out for encoded bodies
+	if cmp.Or(c.Original, c).Kind != archive.Page && !isJoined || status != http.StatusOK { // ranges are for status 200 only (RFC 9110, 14.2)
 		return p.sendWhole(w, r, status, body)
 	}
 	h.Del("Accept-Ranges")
