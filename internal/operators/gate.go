@@ -187,6 +187,9 @@ func WithReader(ctx context.Context, name string) context.Context {
 // Session returns the name of the operator whose session a browser's request carries. It is empty
 // if the request has no session, or one that has ended. Session ignores other credentials.
 func (d *Door) Session(r *http.Request) (name string, err error) {
+	if !d.Sessions.Given(r) {
+		return "", nil
+	}
 	ctx, cancel := d.bounded(r.Context())
 	defer cancel()
 	o, err := d.whoBySession(r.WithContext(ctx))

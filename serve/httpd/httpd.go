@@ -88,10 +88,11 @@ func Register(r *mux.Router, opt Options) error {
 	limits := guard.NewLimits()
 	g.Sessions, g.Audit, g.Operator = opt.Sessions, opt.Audit, opt.Operator
 	sender := &guard.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
+	// The router tries the routes in this order: those that are asked for most often come first.
+	(&web.Pages{Library: opt.Library, Limits: limits, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
 	(&Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&Queries{Library: opt.Library, Limits: limits, Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
-	(&web.Pages{Library: opt.Library, Limits: limits, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
 	(&AccountsHandler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules, Resets: opt.Resets}).Register(r, g)
 	if opt.Watches != nil {
 		(&WatchesHandler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)

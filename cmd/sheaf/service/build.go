@@ -76,6 +76,12 @@ func (s *Service) build(ctx context.Context) error {
 			return err
 		}
 	}
+	var download ftp.Handler
+	if s.cfg.has(roleServe) { // first: the router tries the routes in order, and readers ask most often
+		if download, s.settle, err = b.serve(ctx, published); err != nil {
+			return err
+		}
+	}
 	if s.cfg.has(roleManager) {
 		b.manage(robots, published)
 	}
@@ -85,12 +91,6 @@ func (s *Service) build(ctx context.Context) error {
 			return err
 		}
 		s.health.watchUploads(drop.Stopped)
-	}
-	var download ftp.Handler
-	if s.cfg.has(roleServe) {
-		if download, s.settle, err = b.serve(ctx, published); err != nil {
-			return err
-		}
 	}
 	s.watchMetrics(robots, b.transfers.running)
 	desk := b.removals(published, robots, s.sites)
