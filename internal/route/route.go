@@ -179,7 +179,8 @@ func (o Op[In, Out]) On(mount Mount, do func(context.Context, In) (Out, error)) 
 
 // Raw mounts the operation with a handler that reads the request and writes the answer by itself.
 func (o Op[In, Out]) Raw(mount Mount, do Handler) {
-	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, o.with(w, r)) })
+	parameters := o.parameters()
+	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, with(w, r, parameters)) })
 }
 
 // Done turns a function that returns only an error into one for On.
@@ -189,12 +190,13 @@ func Done[In any](do func(context.Context, In) error) func(context.Context, In) 
 
 // Handler returns the operation's handler.
 func (o Op[In, Out]) Handler(do func(context.Context, In) (Out, error)) Handler {
+	parameters := o.parameters()
 	return func(w http.ResponseWriter, r *http.Request) error {
 		in, err := o.Read(w, r)
 		if err != nil {
 			return err
 		}
-		out, err := do(o.with(w, r).Context(), in)
+		out, err := do(with(w, r, parameters).Context(), in)
 		if err != nil {
 			return err
 		}
@@ -215,14 +217,14 @@ func (o Op[In, Out]) Read(w http.ResponseWriter, r *http.Request) (in In, err er
 type exchangeKey struct{}
 
 type exchange struct {
-	route   Route
-	header  http.Header
-	request *http.Request
+	parameters []string
+	header     http.Header
+	request    *http.Request
 }
 
 // with returns the request with a context that Header, Request, Link and Parameters need.
-func (rt Route) with(w http.ResponseWriter, r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{rt, w.Header(), r}))
+func with(w http.ResponseWriter, r *http.Request, parameters []string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{parameters, w.Header(), r}))
 }
 
 // Header returns the header of the answer, for the function of an operation to set fields.
@@ -231,9 +233,9 @@ func Header(ctx context.Context) http.Header { return ctx.Value(exchangeKey{}).(
 // Request returns the HTTP request, for the function of an operation. Its body has been read.
 func Request(ctx context.Context) *http.Request { return ctx.Value(exchangeKey{}).(exchange).request }
 
-// Parameters returns the names of the operation's query parameters.
+// Parameters returns the names of the operation's query parameters. They must not be changed.
 func Parameters(ctx context.Context) []string {
-	return ctx.Value(exchangeKey{}).(exchange).route.parameters()
+	return ctx.Value(exchangeKey{}).(exchange).parameters
 }
 
 // Link adds a Link header, with a relation such as "next", to the same path with changed

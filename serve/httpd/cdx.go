@@ -70,6 +70,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 // lines writes the lines of an answer to body. It returns the cursor of the next answer, or nil.
 func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *guard.Spool) (*records.Cursor, error) {
 	var part bytes.Buffer
+	part.Grow(8 << 10) // many answers are of this size
 	flush := func() error {
 		_, err := body.Write(part.Bytes())
 		part.Reset()

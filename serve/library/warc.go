@@ -41,21 +41,22 @@ func warcLength(x *archive.Index) int64 {
 // segment, and before is the length of the segment's records before it in a WARC view.
 func (h Files) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
 	file = h.Place + "/" + seg.Edition + formWARC
-	edition := h.Named(seg.Edition)
 	if h.Lacks() != "" {
-		offset, err = edition.offsetAmongLeft(ctx, seg, cellOffset)
+		offset, err = h.Named(seg.Edition).offsetAmongLeft(ctx, seg, cellOffset)
 		return file, offset, err
 	}
 	offset = archive.WARCStart() + before
-	for _, s := range edition.segments {
+	for i := range h.Segments { // a long list is not copied for each record
+		s := &h.Segments[i]
 		if s.Seq == seg.Seq {
 			return file, offset, nil
+		} else if s.Edition == seg.Edition {
+			length, err := h.recordLength(ctx, *s)
+			if err != nil {
+				return "", 0, err
+			}
+			offset += length
 		}
-		length, err := h.recordLength(ctx, s)
-		if err != nil {
-			return "", 0, err
-		}
-		offset += length
 	}
 	return "", 0, fmt.Errorf("%s: the edition lacks the segment %d", file, seg.Seq)
 }

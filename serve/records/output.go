@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sheaf/serve/replay"
 )
@@ -45,6 +46,8 @@ type IndexWriter struct {
 	out    *bytes.Buffer
 	query  *Query
 	fields []string
+	of     []string // the fields by pywb's names
+	texts  []string // of the record that is being written
 	lines  int
 }
 
@@ -65,15 +68,19 @@ func NewIndexWriter(out *bytes.Buffer, q *Query) *IndexWriter {
 	if q.Output == CDXJ { // they precede the object
 		w.fields = slices.DeleteFunc(w.fields, func(f string) bool { return f == fieldKey || f == fieldTimestamp })
 	}
+	for _, name := range w.fields {
+		w.of = append(w.of, cmp.Or(field(name), name))
+	}
+	w.texts = make([]string, len(w.of))
 	return w
 }
 
 // Add writes a record.
 func (w *IndexWriter) Add(ctx context.Context, c Record) error {
-	texts := make([]string, len(w.fields))
-	for i, name := range w.fields {
+	texts := w.texts
+	for i, name := range w.of {
 		var err error
-		if texts[i], err = value(ctx, c, cmp.Or(field(name), name)); err != nil {
+		if texts[i], err = value(ctx, c, name); err != nil {
 			return err
 		}
 	}
@@ -117,11 +124,22 @@ func (w *IndexWriter) object(texts []string) {
 			w.out.WriteString(", ")
 		}
 		first = false
-		w.json(name)
+		w.text(name)
 		w.out.WriteString(": ")
-		w.json(texts[i])
+		w.text(texts[i])
 	}
 	w.out.WriteByte('}')
+}
+
+// text writes a JSON string. Most need no escapes.
+func (w *IndexWriter) text(s string) {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= utf8.RuneSelf }) {
+		w.json(s)
+		return
+	}
+	w.out.WriteByte('"')
+	w.out.WriteString(s)
+	w.out.WriteByte('"')
 }
 
 func (w *IndexWriter) json(v any) {
