@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,11 @@ import (
 )
 
 // BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8
-// and 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc)
-// and the ratio of the speeds. One file is a stretch of a stored file (members), another is put
-// together of stretches while it is sent (tar.gz), and the third is one page of 20 KB. The stored
-// one is also fetched over TLS 1.3, where neither server has TLS of the kernel:
+// and 64 connections. It reports MB/s, requests/s, the slowest in 100, the server's CPU seconds per
+// GiB (user and system, of /proc) and the ratios. One file is a stretch of a stored file (members),
+// another is put together of stretches while it is sent (tar.gz), and the third is one page of
+// 20 KB, inflated and as it is stored. The stored one is also fetched over TLS 1.3, where neither
+// server has TLS of the kernel:
 //
 //	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
 //
@@ -44,12 +46,18 @@ func BenchmarkAgainstNginx(b *testing.B) {
 	}
 	page = "/web/" + day.Format("20060102150405") + "id_/" + page
 	size["page"] = mirrorFile(b, ours, page, root)
-	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root, "")}
+	const inGzip = "Accept-Encoding: gzip\r\n"
+	size["gzip"] = sizeOf(b, ours, page, inGzip)
+	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root, "", nil)}
 	settings, ssl := overTLS(b)
-	secure := map[string]*servetest.Process{"sheaf": serveSheaf(b, program, twin, settings...), "nginx": serveNginx(b, root, ssl)}
+	secure := map[string]*servetest.Process{"sheaf": serveSheaf(b, program, twin, settings...), "nginx": serveNginx(b, root, ssl, nil)}
+	for _, p := range []*servetest.Process{ours, secure["sheaf"]} {
+		p.Settle(b) // texts are made of what was published
+	}
 	for b.Loop() {
 		compare(b, secure, "tls", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
-		compare(b, servers, "page", page, size["page"], 1, 8)
+		compare(b, servers, "page", page, size["page"], 1, 8, 64)
+		compareAs(b, servers, "gzip", page, inGzip, size["gzip"], size["page"], 1, 8, 64)
 		compare(b, servers, "stored", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
 		compare(b, servers, "computed", edition+".tar.gz", size[".tar.gz"], 1, 8, 64)
 	}
@@ -57,7 +65,8 @@ func BenchmarkAgainstNginx(b *testing.B) {
 
 // BenchmarkThirtySegments fetches all and the newest pages of a host of 30 segments
 // in the default view, from `sheaf serve` over local files and over S3 (versitygw), and the same
-// files from nginx and, of the same bucket, from `rclone serve http`:
+// files from nginx and, of the same bucket, from `rclone serve http` and from nginx, which passes
+// requests on to versitygw:
 //
 //	go test -run '^$' -bench ThirtySegments -benchtime 1x ./serve/httpd
 func BenchmarkThirtySegments(b *testing.B) {
@@ -90,7 +99,20 @@ func BenchmarkThirtySegments(b *testing.B) {
 	mirrored, err := store.OpenFS(root)
 	testkit.Must(b, err)
 	copyStore(b, mirrored, objects)
-	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "rclone over S3": serveRclone(b, objects), "nginx": serveNginx(b, root, "")}
+	bucket, err := store.OpenS3(b.Context(), objects)
+	testkit.Must(b, err)
+	defer bucket.Close()
+	signed := map[string]*url.URL{}
+	for name := range size {
+		path := filepath.Dir(edition) + "/" + name + ".tar.gz"
+		signed[path], err = bucket.Presign(b.Context(), path[1:], store.PresignOptions{Expires: 24 * time.Hour})
+		testkit.Must(b, err)
+	}
+	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "rclone over S3": serveRclone(b, objects),
+		"nginx over S3": serveNginx(b, root, "", signed), "nginx": serveNginx(b, root, "", nil)}
+	for _, p := range []*servetest.Process{files, s3} {
+		p.Settle(b) // texts are made of what was published
+	}
 	for b.Loop() {
 		for _, name := range names {
 			compare(b, servers, name, filepath.Dir(edition)+"/"+name+".tar.gz", size[name], 1, 8)
@@ -98,9 +120,15 @@ func BenchmarkThirtySegments(b *testing.B) {
 	}
 }
 
-// compare measures servers in turn, with each number of connections, and reports them beside nginx.
+// compare measures servers in turn, with each number of connections, and reports them beside nginx:
+// requests a second, the slowest in 100, and CPU.
 func compare(b *testing.B, servers map[string]*servetest.Process, what, file string, size int64, connections ...int) {
-	names := []string{"sheaf", "sheaf over S3", "rclone over S3", "nginx"}
+	compareAs(b, servers, what, file, "", size, size, connections...)
+}
+
+// compareAs is compare with a header for `sheaf serve`, which then sends ours bytes.
+func compareAs(b *testing.B, servers map[string]*servetest.Process, what, file, header string, ours, size int64, connections ...int) {
+	names := []string{"sheaf", "sheaf over S3", "rclone over S3", "nginx over S3", "nginx"}
 	names = slices.DeleteFunc(names, func(name string) bool { return servers[name] == nil })
 	for _, n := range connections {
 		total := map[string]*servetest.Measured{}
@@ -110,21 +138,29 @@ func compare(b *testing.B, servers map[string]*servetest.Process, what, file str
 				if total[name] == nil {
 					total[name] = new(servetest.Measured)
 				}
-				total[name].Add(fetchAll(b, servers[name], file, n, times, size))
+				if name == "sheaf" {
+					total[name].Add(fetchAll(b, servers[name], file, header, n, times, ours))
+				} else {
+					total[name].Add(fetchAll(b, servers[name], file, "", n, times, size))
+				}
 			}
 		}
-		nginx := total["nginx"]
+		nginx, sheaf := total["nginx"], total["sheaf"]
 		line := fmt.Sprintf("GET %s (%.0f MB), %d connections:", what, float64(size)/1e6, n)
 		for _, name := range names {
 			m := total[name]
-			line += fmt.Sprintf(" %s %.0f MB/s, ratio %.2f, CPU %.3f s/GiB;", name, m.Rate()/1e6, m.Rate()/nginx.Rate(), m.PerGiB())
+			line += fmt.Sprintf(" %s %.0f MB/s, %.0f requests/s, slowest in 100 %v, CPU %.3f s/GiB;", name, m.Rate()/1e6, m.Requests(), m.Slow(), m.PerGiB())
 		}
 		b.Log(line)
-		b.ReportMetric(total["sheaf"].Rate()/nginx.Rate(), fmt.Sprintf("%s-%d-ratio", what, n))
-		b.ReportMetric(total["sheaf"].PerGiB()/nginx.PerGiB(), fmt.Sprintf("%s-%d-cpu-ratio", what, n))
+		report := func(value float64, figure string) { b.ReportMetric(value, fmt.Sprintf("%s-%d-%s", what, n, figure)) }
+		report(sheaf.Requests()/nginx.Requests(), "ratio")
+		report(sheaf.CPU.Seconds()/nginx.CPU.Seconds(), "cpu-ratio")
+		report(sheaf.Slow().Seconds()/nginx.Slow().Seconds(), "p99-ratio")
+		report(float64(sheaf.CPU.Microseconds())/float64(len(sheaf.Each)), "cpu-µs")
 		if s3 := total["sheaf over S3"]; s3 != nil {
-			b.ReportMetric(s3.PerGiB(), fmt.Sprintf("%s-%d-S3-cpu-s/GiB", what, n))
-			b.ReportMetric(s3.PerGiB()/total["rclone over S3"].PerGiB(), fmt.Sprintf("%s-%d-S3-cpu-ratio", what, n))
+			report(s3.PerGiB(), "S3-cpu-s/GiB")
+			report(s3.PerGiB()/total["rclone over S3"].PerGiB(), "S3-cpu-ratio")
+			report(s3.PerGiB()/total["nginx over S3"].PerGiB(), "S3-nginx-cpu-ratio")
 		}
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,8 +88,9 @@ func serveRclone(t testing.TB, o store.S3Options) *servetest.Process {
 }
 
 // serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings
-// for files: sendfile and tcp_nopush. With settings for TLS it speaks that.
-func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
+// for files: sendfile and tcp_nopush. With settings for TLS it speaks that. It passes requests for
+// the paths in proxied on to their URLs.
+func serveNginx(t testing.TB, root, ssl string, proxied map[string]*url.URL) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")
 	addr := testkit.Addresses(t, 1)[0]
@@ -105,7 +108,11 @@ func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	if ssl != "" {
 		listen += " ssl"
 	}
-	config += ssl + " server { listen " + listen + "; root " + root + "; }\n}\n"
+	config += ssl + " server { listen " + listen + "; root " + root + ";\n"
+	for path, to := range proxied {
+		config += fmt.Sprintf("  location = %s { proxy_pass %s; proxy_set_header Host %s; proxy_http_version 1.1; proxy_set_header Connection \"\"; }\n", path, to, to.Host)
+	}
+	config += " }\n}\n"
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,27 +138,30 @@ func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 }
 
 // fetchAll fetches a file several times on each of some connections.
-func fetchAll(t testing.TB, p *servetest.Process, file string, connections, times int, size int64) servetest.Measured {
+func fetchAll(t testing.TB, p *servetest.Process, file, header string, connections, times int, size int64) servetest.Measured {
 	t.Helper()
 	before, start := p.CPU(t), time.Now()
 	var wg sync.WaitGroup
-	for range connections {
+	each := make([][]time.Duration, connections)
+	for i := range connections {
 		wg.Go(func() {
-			if err := fetch(p, file, times, size); err != nil {
+			var err error
+			if each[i], err = fetch(p, file, header, times, size); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	took := time.Since(start)
-	return servetest.Measured{N: int64(connections) * int64(times) * size, Took: took, CPU: p.CPU(t) - before}
+	return servetest.Measured{N: int64(connections) * int64(times) * size, Took: took, CPU: p.CPU(t) - before, Each: slices.Concat(each...)}
 }
 
-// fetch is a cheap client: it keeps its connection and does not look at the bytes.
-func fetch(p *servetest.Process, file string, times int, size int64) error {
+// fetch is a cheap client: it keeps its connection and does not look at the bytes. It returns how
+// long each request took.
+func fetch(p *servetest.Process, file, header string, times int, size int64) (each []time.Duration, err error) {
 	c, err := net.Dial("tcp", p.Addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer c.Close()
 	if p.Secure {
@@ -159,19 +169,21 @@ func fetch(p *servetest.Process, file string, times int, size int64) error {
 	}
 	from, sink := bufio.NewReader(c), make([]byte, 256<<10)
 	for range times {
-		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", file, p.Addr); err != nil {
-			return err
+		begun := time.Now()
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", file, p.Addr, header); err != nil {
+			return nil, err
 		}
 		resp, err := http.ReadResponse(from, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, sink)
 		if err != nil || resp.StatusCode != http.StatusOK || n != size {
-			return fmt.Errorf("%s: %s, %d of %d bytes: %w", file, resp.Status, n, size, err)
+			return nil, fmt.Errorf("%s: %s, %d of %d bytes: %w", file, resp.Status, n, size, err)
 		}
+		each = append(each, time.Since(begun))
 	}
-	return nil
+	return each, nil
 }
 
 // mirrorFile fetches a file to its place below root, and returns its size.
@@ -199,4 +211,16 @@ func mirrorFile(t testing.TB, p *servetest.Process, file, root string) int64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// sizeOf returns how many bytes a server sends of a file.
+func sizeOf(t testing.TB, p *servetest.Process, file, header string) int64 {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr)
+	testkit.Must(t, err)
+	defer c.Close()
+	fmt.Fprintf(c, "HEAD %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", file, p.Addr, header)
+	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodHead})
+	testkit.Must(t, err)
+	return resp.ContentLength
 }

@@ -3,6 +3,7 @@ package servetest
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,14 +39,36 @@ func (p *Process) CPU(t testing.TB) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
+// Settle waits until the processes have used no CPU for a second.
+func (p *Process) Settle(t testing.TB) {
+	t.Helper()
+	for last, same := p.CPU(t), 0; same < 20; same++ {
+		if now := p.CPU(t); now != last {
+			last, same = now, 0
+		}
+	}
+}
+
 // Measured says what a server has sent, and the time and CPU that it took.
 type Measured struct {
 	N         int64 // bytes, or files
 	Took, CPU time.Duration
+	Each      []time.Duration // how long each request took; may be empty
 }
 
 // Add adds another measurement.
-func (m *Measured) Add(o Measured) { m.N, m.Took, m.CPU = m.N+o.N, m.Took+o.Took, m.CPU+o.CPU }
+func (m *Measured) Add(o Measured) {
+	m.N, m.Took, m.CPU, m.Each = m.N+o.N, m.Took+o.Took, m.CPU+o.CPU, append(m.Each, o.Each...)
+}
+
+// Requests returns requests a second.
+func (m Measured) Requests() float64 { return float64(len(m.Each)) / m.Took.Seconds() }
+
+// Slow returns how long the slowest in 100 requests took at least.
+func (m Measured) Slow() time.Duration {
+	all := slices.Sorted(slices.Values(m.Each))
+	return all[len(all)*99/100]
+}
 
 // Rate returns bytes, or files, a second.
 func (m Measured) Rate() float64 { return float64(m.N) / m.Took.Seconds() }

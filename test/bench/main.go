@@ -1,9 +1,9 @@
 // Bench compares Sheaf with other programs that do the same work, on this machine, and prints a
-// table of medians:
+// table of medians, each with the least and the most:
 //
 //	go run ./test/bench                    # everything, ten minutes a round
 //	go run ./test/bench crawl http         # some runs
-//	go run ./test/bench --rounds 5 ftp
+//	go run ./test/bench --rounds 1 ftp
 //	go run ./test/bench --install          # installs the other programs first (Debian, root)
 //	go run ./test/bench --write            # and puts the table into docs/performance.md
 //	go run ./test/bench --grow             # how costs grow with the size, and what jp and the web need
@@ -41,7 +41,7 @@ const (
 var packages = []string{"wget2", "wget", "python3-scrapy", "vsftpd", "lftp", "nginx"}
 
 func main() {
-	rounds := flag.Int("rounds", 3, "how often each run is repeated; the table has medians")
+	rounds := flag.Int("rounds", 5, "how often each run is repeated; the table has medians, with the least and the most")
 	install := flag.Bool("install", false, "install the other programs by apt-get")
 	write := flag.Bool("write", false, "put the table into "+compared+", or with --grow into "+grown)
 	growing := flag.Bool("grow", false, "measure how costs grow with the size, one round")
@@ -87,7 +87,7 @@ func bench(names []string, rounds int, install, write bool) error {
 	var table bytes.Buffer
 	count := "One round"
 	if rounds > 1 {
-		count = fmt.Sprintf("Medians of %d rounds", rounds)
+		count = fmt.Sprintf("Medians of %d rounds, with the least and the most", rounds)
 	}
 	fmt.Fprintf(&table, "%s, %s. %s.\n\n", time.Now().Format("2 January 2006"), machine(), count)
 	table.WriteString("| work | beside | measured | aim |\n|---|---|---|---|\n")
@@ -149,6 +149,16 @@ func (f figures) median(name string) (float64, bool) {
 		return 0, false
 	}
 	return all[len(all)/2], true
+}
+
+// spread writes a figure in a format: its median and, of several rounds, the least and the most.
+func spread(format string, of []float64) string {
+	all := slices.Sorted(slices.Values(of))
+	text := fmt.Sprintf(format, all[len(all)/2])
+	if len(all) > 1 {
+		text += fmt.Sprintf(" ("+format+"–"+format+")", all[0], all[len(all)-1])
+	}
+	return text
 }
 
 // measure runs the benchmark, as often as rounds says, and reads what it reports.

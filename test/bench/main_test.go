@@ -21,15 +21,15 @@ func TestFigures(t *testing.T) {
 	for _, out := range []string{
 		"goos: linux\nBenchmarkCrawl/level=6-2 \t 1\t 5e9 ns/op\t 3.5 cpu-s/1000pages\t 40 MB\nPASS\n",
 		"BenchmarkCrawl/level=6-2 1 5e9 ns/op 4.5 cpu-s/1000pages\nBenchmarkPeers/wget2-2 1 2.0 cpu-s/1000pages\n",
-		"BenchmarkCrawl/level=6-2 1 5e9 ns/op 3.0 cpu-s/1000pages\n    bench_test.go:1: needs colly\n",
+		"BenchmarkCrawl/level=6-2 1 5e9 ns/op 3.0 cpu-s/1000pages\nBenchmarkPeers/wget2-2 1 1.0 cpu-s/1000pages\n    bench_test.go:1: needs colly\n",
 	} {
 		f.read(out)
 	}
 	for want, value := range map[string]func(figures) string{
-		"1.75 ×":       share(robot+cpuPage, "Peers/wget2 "+cpuPage),
-		unknown:        share(robot+cpuPage, "Peers/colly "+cpuPage),
-		"3.5, 2.0":     each("%.1f", robot+cpuPage, "Peers/scrapy "+cpuPage, "Peers/wget2 "+cpuPage),
-		"40 megabytes": each("%.0f megabytes", robot+"MB"),
+		"4.50 × (1.75 ×–4.50 ×)":       share(robot+cpuPage, "Peers/wget2 "+cpuPage),
+		unknown:                        share(robot+cpuPage, "Peers/colly "+cpuPage),
+		"3.5 (3.0–4.5), 2.0 (1.0–2.0)": each("%.1f", robot+cpuPage, "Peers/scrapy "+cpuPage, "Peers/wget2 "+cpuPage),
+		"40 megabytes":                 each("%.0f megabytes", robot+"MB"),
 	} {
 		if got := value(f); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -25,15 +26,19 @@ type line struct {
 // unknown is the value of a figure that was not measured, since a program is missing.
 const unknown = "not measured"
 
-// share returns how many times a figure of ours is that of another program.
+// share returns how many times a figure of ours is that of another program, round by round.
 func share(ours, theirs string) func(figures) string {
 	return func(f figures) string {
-		a, known := f.median(ours)
-		b, also := f.median(theirs)
-		if !known || !also || b == 0 {
+		var ratios []float64
+		for i, a := range f[ours] {
+			if i < len(f[theirs]) && f[theirs][i] != 0 {
+				ratios = append(ratios, a/f[theirs][i])
+			}
+		}
+		if len(ratios) == 0 {
 			return unknown
 		}
-		return fmt.Sprintf("%.2f ×", a/b)
+		return spread("%.2f ×", ratios)
 	}
 }
 
@@ -48,7 +53,7 @@ func each(format string, names ...string) func(figures) string {
 			case math.IsInf(v, 0) || math.IsNaN(v): // the other has used less CPU than can be measured
 				values = append(values, "–")
 			default:
-				values = append(values, fmt.Sprintf(format, v))
+				values = append(values, spread(format, f[name]))
 			}
 		}
 		if len(values) == 0 {
@@ -101,16 +106,20 @@ var runs = []run{
 			{"the same, a stored file: CPU", "nginx", "–", nginx("stored-%d-cpu-ratio", 1, 8, 64)},
 			{"HTTPS, 1, 8 and 64 connections, a stored file: MB/s", "nginx with TLS", "≥ 0.9 ×", nginx("tls-%d-ratio", 1, 8, 64)},
 			{"the same: CPU", "nginx with TLS", "≤ 1.1 ×", nginx("tls-%d-cpu-ratio", 1, 8, 64)},
-			{"a page of 20 KB by its URL (`id_`), 1 and 8 connections: requests/s", "nginx with the unpacked file", "≥ 0.3 ×", nginx("page-%d-ratio", 1, 8)},
+			{"a page of 20 KB by its URL (`id_`), 1, 8 and 64 connections: requests/s", "nginx with the unpacked file", "≥ 0.3 ×", nginx("page-%d-ratio", 1, 8, 64)},
+			{"the same, in gzip as it is stored", "nginx with the unpacked file", "≥ 0.3 ×", nginx("gzip-%d-ratio", 1, 8, 64)},
+			{"the same, inflated and in gzip: the slowest in 100", "nginx with the unpacked file", "≤ 3 ×", each(ratio, slices.Concat(names("AgainstNginx ", "page-%d-p99-ratio", 1, 8, 64), names("AgainstNginx ", "gzip-%d-p99-ratio", 1, 8, 64))...)},
+			{"the same: µs of CPU a page, inflated and in gzip", "–", "≤ 250, ≤ 150", each("%.0f", "AgainstNginx page-8-cpu-µs", "AgainstNginx gzip-8-cpu-µs")},
 		},
 	},
 	{
-		"s3", "HTTP downloads of a host of 30 segments from a store over S3 (versitygw): sheaf, rclone; nginx from files",
+		"s3", "HTTP downloads of a host of 30 segments from a store over S3 (versitygw): sheaf, rclone, nginx; nginx from files",
 		"./serve/httpd", "ThirtySegments", "1x", nil,
 		[]line{
 			{"download from S3 (versitygw), 1 and 8 connections: CPU s/GiB", "–", "≤ 0.7", each("%.2f", "ThirtySegments all-1-S3-cpu-s/GiB", "ThirtySegments all-8-S3-cpu-s/GiB")},
 			{"the same: CPU", "`rclone serve http` of the same file", "–", each(ratio, "ThirtySegments all-1-S3-cpu-ratio", "ThirtySegments all-8-S3-cpu-ratio")},
-			{"`all` and `current` of 30 segments, 8 connections: MB/s", "nginx with the same files", "–", each(ratio, "ThirtySegments all-8-ratio", "ThirtySegments current-8-ratio")},
+			{"the same: CPU", "nginx, which passes requests on to versitygw", "≤ 1.5 ×", each(ratio, "ThirtySegments all-1-S3-nginx-cpu-ratio", "ThirtySegments all-8-S3-nginx-cpu-ratio")},
+			{"`all` and `current` of 30 segments, 8 connections: MB/s", "nginx with the same files", "≥ 0.95 ×", each(ratio, "ThirtySegments all-8-ratio", "ThirtySegments current-8-ratio")},
 		},
 	},
 	{

@@ -31,7 +31,7 @@ var byTheClock = map[string][]string{
 		"atsize_linux_test.go measure", "atsize_linux_test.go measureReader", "bench_requests_test.go heartbeats",
 		"bench_requests_test.go lists", "bench_requests_test.go lookUps", "bench_test.go peakMemory",
 		"bench_test.go runStep", "bench_test.go seconds", "bench_test.go steadyRate", "bench_test.go took",
-		"process.go CPU", "process_test.go fetchAll",
+		"process.go CPU", "process_test.go fetch", "process_test.go fetchAll",
 	},
 	"only called in bubbles, by a name that others have": {
 		"lease_test.go run", "time_test.go until", "watchedpages_test.go ServeHTTP",
