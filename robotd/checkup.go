@@ -59,6 +59,9 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 		return false
 	}
 	c.clock(manager.Clock())
+	if cfg.Identity.Sign != "" {
+		c.signing(ctx, cfg.Identity.Sign, id.Key, manager)
+	}
 	c.hosts(ctx, list.Hosts(), fetch.New(lookUpOptions(&cfg)))
 	return c.ok
 }

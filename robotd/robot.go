@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"sheaf/archive"
@@ -42,6 +43,7 @@ type Robot struct {
 
 	client   *client.Client
 	signer   *botauth.Signer // nil: requests are not signed
+	wrong    sync.Once       // tells of a wrong clock
 	list     *client.Assignment
 	state    *State
 	records  crawl.Records

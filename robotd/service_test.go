@@ -36,9 +36,10 @@ type service struct {
 	generation int64
 	seeds      []string
 	restart    bool
-	away       bool // answers nothing but 503
-	quarantine bool // the next batch
-	breaks     int  // uploads to break off half-way
+	away       bool          // answers nothing but 503
+	behind     time.Duration // its clock, of the machine's
+	quarantine bool          // the next batch
+	breaks     int           // uploads to break off half-way
 
 	calls    map[string]int
 	uploads  map[string]*bytes.Buffer
@@ -97,6 +98,9 @@ func (s *service) guard(path string, h http.HandlerFunc) http.HandlerFunc {
 		if robot, secret, _ := r.BasicAuth(); robot != "r1" || secret != "s3cret" {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
+		}
+		if s.behind != 0 {
+			w.Header().Set("Date", time.Now().Add(-s.behind).UTC().Format(http.TimeFormat))
 		}
 		if s.away {
 			http.Error(w, "away", http.StatusServiceUnavailable)

@@ -27,7 +27,7 @@ import (
 // Times of keys and signatures.
 const (
 	Period   = 30 * 24 * time.Hour // for which a key is used
-	signed   = 10 * time.Minute    // for which a request's signature is good
+	Life     = 10 * time.Minute    // for which a request's signature is good
 	proven   = 24 * time.Hour      // for which a proof is good
 	early    = 10 * time.Second    // by which a signature seems older, for verifiers whose clocks are behind
 	nonceLen = 64                  // bytes, as verifiers expect it
@@ -96,7 +96,7 @@ func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 		s.now.Store(k)
 	}
 	created := now.Add(-early)
-	params := `("@authority" "signature-agent");` + parameters(created.Unix(), created.Add(signed).Unix(), k.id, nonce(), "web-bot-auth")
+	params := `("@authority" "signature-agent");` + parameters(created.Unix(), created.Add(Life).Unix(), k.id, nonce(), "web-bot-auth")
 	agent := `"` + s.agent + `"`
 	h.Set("Signature-Agent", agent)
 	h.Set("Signature-Input", label+"="+params)
@@ -112,7 +112,7 @@ func (s *Signer) Proofs(now time.Time) []wire.SigningKey {
 	for n := period; n < period+2; n++ {
 		key := s.key(n)
 		p := wire.SigningKey{
-			Key: key.Public().(ed25519.PublicKey), Begins: time.Unix(n*seconds, 0).UTC(), Ends: time.Unix((n+1)*seconds, 0).Add(signed).UTC(),
+			Key: key.Public().(ed25519.PublicKey), Begins: time.Unix(n*seconds, 0).UTC(), Ends: time.Unix((n+1)*seconds, 0).Add(Life).UTC(),
 			Created: created.Unix(), Expires: created.Add(proven).Unix(), Nonce: base64.StdEncoding.EncodeToString(s.derive(fmt.Sprintf("nonce %d %d", n, created.Unix()), nonceLen)),
 		}
 		p.Signature = ed25519.Sign(key, base(&p, s.host))

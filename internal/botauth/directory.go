@@ -1,11 +1,17 @@
 package botauth
 
 import (
+	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"sheaf/internal/wire"
 )
@@ -49,6 +55,36 @@ func WriteDirectory(w http.ResponseWriter, proofs []wire.SigningKey) error {
 		w.Header().Set("Signature", strings.Join(signatures, ", "))
 	}
 	return write(w, "application/http-message-signatures-directory+json", set)
+}
+
+// maxDirectory is how many bytes of a directory Listed reads: some thousand robots' keys.
+const maxDirectory = 4 << 20
+
+// ErrNotListed says that a directory of keys lacks a robot's key.
+var ErrNotListed = errors.New("the directory lacks this robot's key")
+
+// Listed asks the directory for the key by which requests are signed at a time. It fails with
+// ErrNotListed if the directory has other keys only, and with another error if it cannot be read.
+func (s *Signer) Listed(ctx context.Context, client *http.Client, now time.Time) error {
+	at := s.agent + PathDirectory
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var set struct{ Keys []key }
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDirectory)).Decode(&set); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: no directory of keys", at, resp.Status)
+	}
+	own := KeyID(s.key(now.Unix() / int64(Period.Seconds())).Public().(ed25519.PublicKey))
+	if !slices.ContainsFunc(set.Keys, func(k key) bool { return k.ID == own }) {
+		return fmt.Errorf("%s has %d keys: %w", at, len(set.Keys), ErrNotListed)
+	}
+	return nil
 }
 
 // Card describes the service's robots to those whom they visit. Its fields are those of OAuth's

@@ -180,10 +180,33 @@ func TestVisitsByHeaders(t *testing.T) {
 	if _, _, found := v.ask(removal.Visit{Headers: headers(ours, site, now.Add(-time.Minute))}, "192.0.2.1:7"); said(found) != "signature yes waseda" {
 		t.Errorf("a minute before the robot ceased to sign: %+v", found)
 	}
-	testkit.Must(t, v.m.Roster.Revoke(t.Context(), "waseda"))
-	if _, _, found := v.ask(removal.Visit{Headers: good}, "192.0.2.1:7"); said(found) != "signature no" {
-		t.Errorf("by the key of a revoked robot: %+v", found)
+}
+
+// Whoever has stolen a robot's key signs in vain once the robot is revoked: its keys are not in the
+// directory and not taken for ours, also when a robot with another key has its name.
+func TestStolenKey(t *testing.T) {
+	t.Parallel()
+	v, now := newVisited(t), time.Now()
+	stolen, next := newSigner(t, "a"), newSigner(t, "b")
+	v.noted(stolen, now)
+	look := func(when string, keys int, want string) {
+		t.Helper()
+		listed, err := v.m.Roster.SigningKeys(t.Context(), archiveName, now)
+		testkit.Must(t, err)
+		_, _, found := v.ask(removal.Visit{Headers: headers(stolen, "www.example.jp", now)}, "192.0.2.1:7")
+		if len(listed) != keys || said(found) != want {
+			t.Errorf("%s: %d keys are listed, want %d; a signature by it: %+v", when, len(listed), keys, found)
+		}
 	}
+	look("before", 2, "signature yes waseda")
+	testkit.Must(t, v.m.Roster.Revoke(t.Context(), "waseda"))
+	look("revoked", 0, "signature no")
+	v.noted(stolen, now) // by a heartbeat that was on its way
+	look("said again", 0, "signature no")
+	v.join("waseda")
+	look("joined anew", 0, "signature no")
+	v.noted(next, now)
+	look("by another key", 2, "signature no")
 }
 
 // reset forgets who has asked.
