@@ -28,13 +28,17 @@ func newBenchWeb(b *testing.B) *synthweb {
 //
 //	go test ./robotd -run - -bench Crawl -benchtime 3x
 func BenchmarkCrawl(b *testing.B) {
-	for _, level := range []int{3, 6} {
-		b.Run(fmt.Sprintf("level=%d", level), func(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		level int
+		sign  string
+	}{{"level=3", 3, ""}, {"level=6", 6, ""}, {"signed", 6, "https://archive.example.jp"}} {
+		b.Run(c.name, func(b *testing.B) {
 			var sum crawled
 			for b.Loop() {
 				web := newBenchWeb(b)
 				cfg := testConfig(b, newService(b, web.seeds...), nil)
-				cfg.Interval, cfg.Batch.Level = 0, level
+				cfg.Interval, cfg.Batch.Level, cfg.Identity.Sign = 0, c.level, c.sign
 				robot := startRobot(b, cfg)
 				peak := peakMemory(robot.Process.Pid)
 				if err := robot.Ended(); err != nil {
