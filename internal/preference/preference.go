@@ -15,6 +15,7 @@ package preference
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -31,10 +32,10 @@ const (
 	ContentSignal  = "content-signal"  // likewise (draft-romm-aipref-contentsignals; contentsignals.org)
 	RobotsTag      = "x-robots-tag"    // of the header
 	RobotsMeta     = "robots"          // of the meta element
-	TDMReservation = "tdm-reservation" // of the header or the meta element (W3C TDM Reservation Protocol)
-	TDMPolicy      = "tdm-policy"      // of the header or the meta element
+	TDMReservation = "tdm-reservation" // of the header, the meta element or tdmrep.json (W3C TDM Reservation Protocol)
+	TDMPolicy      = "tdm-policy"      // likewise
 	CrawlerPrice   = "crawler-price"   // of the header of an answer that asks robots to pay
-	License        = "license"         // lines of a robots.txt, a Link header or a link element (Really Simple Licensing 1.0)
+	License        = "license"         // lines of a robots.txt, a Link header, or a link or script element (Really Simple Licensing 1.0)
 )
 
 // Names returns the names of all preferences, in order.
@@ -60,14 +61,16 @@ type Preference struct {
 }
 
 // Of returns the preferences of a page's response. page is its URL, head the status line and
-// headers, body the decoded body or its beginning. Of searches the body if it is HTML or the host's
-// robots.txt. The result is empty if there are no preferences.
+// headers, body the decoded body or its beginning. Of searches the body if it is HTML, or the
+// host's robots.txt or tdmrep.json. The result is empty if there are no preferences.
 func Of(page string, head, body []byte) string {
 	var f found
 	contentType := f.header(head)
 	switch {
 	case IsRobotsTxt(page):
 		f.robotsTxt(body)
+	case ofHost(page, tdmrep):
+		f.tdmrep(body)
 	default:
 		if essence := media.Sniff(contentType, body); media.IsHTML(essence) {
 			f.page(body, media.IsXHTML(essence))
@@ -76,9 +79,16 @@ func Of(page string, head, body []byte) string {
 	return f.String()
 }
 
+// tdmrep is the path of a host's file of the TDM Reservation Protocol. Robots ask for it only where
+// something leads to it: few hosts have it, and it would be one more request to every host.
+const tdmrep = "/.well-known/tdmrep.json"
+
 // IsRobotsTxt reports whether page is the URL of a host's robots.txt.
-func IsRobotsTxt(page string) bool {
-	rest, ok := strings.CutSuffix(page, "/robots.txt")
+func IsRobotsTxt(page string) bool { return ofHost(page, "/robots.txt") }
+
+// ofHost reports whether page is the URL of a host's file with this path.
+func ofHost(page, path string) bool {
+	rest, ok := strings.CutSuffix(page, path)
 	_, host, scheme := strings.Cut(rest, "://")
 	return ok && scheme && !strings.Contains(host, "/")
 }
@@ -246,8 +256,30 @@ func (f *found) robotsTxt(text []byte) {
 	}
 }
 
-// page adds the preferences in the meta and link elements of a page, up to the page's body element.
-// The page is HTML or, if xml is set, XHTML.
+// tdmrep adds the reservations of a tdmrep.json, each with the path that it is for, unless that is
+// the whole host.
+func (f *found) tdmrep(text []byte) {
+	var list []struct {
+		Location    string      `json:"location"`
+		Reservation json.Number `json:"tdm-reservation"`
+		Policy      string      `json:"tdm-policy"`
+	}
+	if json.Unmarshal(text, &list) != nil {
+		return
+	}
+	for _, l := range list {
+		if l.Location == "/" {
+			l.Location = ""
+		}
+		f.add(TDMReservation, l.Location+" "+l.Reservation.String())
+		if l.Policy != "" {
+			f.add(TDMPolicy, l.Location+" "+l.Policy)
+		}
+	}
+}
+
+// page adds the preferences in the meta, link and script elements of a page, up to the page's body
+// element. The page is HTML or, if xml is set, XHTML.
 func (f *found) page(body []byte, xml bool) {
 	body = body[:min(len(body), Searched)]
 	z := media.NewTokenizer(bytes.NewReader(body), xml)
@@ -261,7 +293,8 @@ func (f *found) page(body []byte, xml bool) {
 			switch string(name) {
 			case "body", "frameset":
 				return
-			case "meta", "link":
+			case "meta", "link", "script":
+				script := string(name) == "script"
 				attrs := make(map[string]string, 4)
 				for more {
 					var key, value []byte
@@ -270,7 +303,9 @@ func (f *found) page(body []byte, xml bool) {
 						attrs[string(key)] = string(value)
 					}
 				}
-				f.element(attrs)
+				if f.element(attrs); script && isRSL(attrs["type"]) && z.Next() == html.TextToken {
+					f.add(License, string(z.Text()))
+				}
 			}
 		}
 	}
@@ -281,7 +316,9 @@ func (f *found) element(attrs map[string]string) {
 	case RobotsMeta, TDMReservation, TDMPolicy:
 		f.add(name, attrs["content"])
 	}
-	if strings.Contains(strings.ToLower(attrs["rel"]), "license") && strings.EqualFold(strings.TrimSpace(attrs["type"]), rslType) {
+	if strings.Contains(strings.ToLower(attrs["rel"]), "license") && isRSL(attrs["type"]) {
 		f.add(License, attrs["href"])
 	}
 }
+
+func isRSL(mediaType string) bool { return strings.EqualFold(strings.TrimSpace(mediaType), rslType) }
