@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,10 @@ const label = "sheaf"
 
 // Signer signs a robot's requests. Its methods may be called concurrently.
 type Signer struct {
-	agent, host string
-	secret      []byte
-	now         atomic.Pointer[periodKey] // the last that was used
+	agent  []string // the value of Signature-Agent
+	host   string
+	secret []byte
+	now    atomic.Pointer[periodKey] // the last that was used
 }
 
 type periodKey struct {
@@ -59,7 +61,7 @@ func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsAny(u.Host, "\"\\") {
 		return nil, fmt.Errorf("%q: want the service's address, such as https://archive.example.jp", agent)
 	}
-	return &Signer{agent: u.Scheme + "://" + u.Host, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
+	return &Signer{agent: []string{`"` + u.Scheme + "://" + u.Host + `"`}, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
 }
 
 // Authority returns the component @authority of RFC 9421 (2.2.3): lower case, without the scheme's
@@ -96,11 +98,13 @@ func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 		s.now.Store(k)
 	}
 	created := now.Add(-early)
-	params := `("@authority" "signature-agent");` + parameters(created.Unix(), created.Add(Life).Unix(), k.id, nonce(), "web-bot-auth")
-	agent := `"` + s.agent + `"`
-	h.Set("Signature-Agent", agent)
-	h.Set("Signature-Input", label+"="+params)
-	h.Set("Signature", label+"="+bytesItem(ed25519.Sign(k.private, requestBase(Authority(scheme, host), agent, params))))
+	base := appendBase(make([]byte, 0, 512), Authority(scheme, host), s.agent[0])
+	at := len(base)
+	base = append(base, `("@authority" "signature-agent");`...)
+	base = appendParameters(base, created.Unix(), created.Add(Life).Unix(), k.id, nonce(), "web-bot-auth")
+	h["Signature-Agent"] = s.agent
+	h["Signature-Input"] = []string{label + "=" + string(base[at:])}
+	h["Signature"] = []string{label + "=" + bytesItem(ed25519.Sign(k.private, base))}
 }
 
 // Proofs returns what the service needs to list the robot's keys: that of now, and the next one.
@@ -135,7 +139,7 @@ func base(p *wire.SigningKey, authority string) []byte {
 }
 
 func directoryParameters(p *wire.SigningKey) string {
-	return `("@authority";req);` + parameters(p.Created, p.Expires, KeyID(p.Key), p.Nonce, "http-message-signatures-directory")
+	return string(appendParameters([]byte(`("@authority";req);`), p.Created, p.Expires, KeyID(p.Key), p.Nonce, "http-message-signatures-directory"))
 }
 
 // KeyID returns the name of a public key: its JWK thumbprint (RFC 7638, RFC 8037 appendix A.3).
@@ -144,14 +148,20 @@ func KeyID(key ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-func parameters(created, expires int64, key, nonce, tag string) string {
-	return fmt.Sprintf(`created=%d;expires=%d;keyid="%s";alg="ed25519";nonce="%s";tag="%s"`, created, expires, key, nonce, tag)
+// appendParameters appends the parameters of a signature.
+func appendParameters(b []byte, created, expires int64, key, nonce, tag string) []byte {
+	b = strconv.AppendInt(append(b, "created="...), created, 10)
+	b = strconv.AppendInt(append(b, ";expires="...), expires, 10)
+	for _, part := range []string{`;keyid="`, key, `";alg="ed25519";nonce="`, nonce, `";tag="`, tag, `"`} {
+		b = append(b, part...)
+	}
+	return b
 }
 
 func nonce() string {
-	b := make([]byte, nonceLen)
-	rand.Read(b)
-	return base64.StdEncoding.EncodeToString(b)
+	var b [nonceLen]byte
+	rand.Read(b[:])
+	return base64.StdEncoding.EncodeToString(b[:])
 }
 
 // bytesItem writes a byte sequence as a structured field (RFC 9651, section 3.3.5).

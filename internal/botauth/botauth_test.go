@@ -98,7 +98,7 @@ func TestAgentsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, agent := range []string{"", "archive.example.jp", "ftp://archive.example.jp", "https://", "https://archive.example.jp/keys", "https://user@archive.example.jp", "https://archive.example.jp?x", "https://a.jp/\n", `https://a"b.jp`, "https://" + strings.Repeat("a", 300)} {
 		if s, err := New(agent, ed25519.NewKeyFromSeed(make([]byte, 32))); err == nil {
-			t.Errorf("%q is taken as %q", agent, s.agent)
+			t.Errorf("%q is taken as %q", agent, s.agent[0])
 		}
 	}
 }

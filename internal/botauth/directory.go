@@ -66,7 +66,7 @@ var ErrNotListed = errors.New("the directory lacks this robot's key")
 // Listed asks the directory for the key by which requests are signed at a time. It fails with
 // ErrNotListed if the directory has other keys only, and with another error if it cannot be read.
 func (s *Signer) Listed(ctx context.Context, client *http.Client, now time.Time) error {
-	at := s.agent + PathDirectory
+	at := strings.Trim(s.agent[0], `"`) + PathDirectory
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return err

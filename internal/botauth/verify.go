@@ -52,14 +52,18 @@ func Read(h http.Header) (*Seen, error) {
 // By reports whether the signature is by a key, over a request to a host by http or https.
 func (s *Seen) By(key ed25519.PublicKey, host string) bool {
 	for _, scheme := range []string{"https", "http"} {
-		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, requestBase(Authority(scheme, host), s.agent, s.params), s.signature) {
+		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, append(appendBase(nil, Authority(scheme, host), s.agent), s.params...), s.signature) {
 			return true
 		}
 	}
 	return false
 }
 
-// requestBase returns what a request's signature is over: its signature base (RFC 9421, 2.5).
-func requestBase(authority, agent, params string) []byte {
-	return fmt.Appendf(nil, "\"@authority\": %s\n\"signature-agent\": %s\n\"@signature-params\": %s", authority, agent, params)
+// appendBase appends what a request's signature is over, its signature base (RFC 9421, 2.5),
+// without the signature's parameters at its end.
+func appendBase(b []byte, authority, agent string) []byte {
+	for _, part := range []string{"\"@authority\": ", authority, "\n\"signature-agent\": ", agent, "\n\"@signature-params\": "} {
+		b = append(b, part...)
+	}
+	return b
 }
