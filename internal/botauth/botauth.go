@@ -58,11 +58,14 @@ type periodKey struct {
 // the service's address, such as https://archive.example.jp, where its directory is.
 func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	u, err := url.Parse(agent)
-	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsAny(u.Host, "\"\\") {
-		return nil, fmt.Errorf("%q: want the service's address, such as https://archive.example.jp", agent)
+	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsFunc(u.Host, unsigned) {
+		return nil, fmt.Errorf("%q: want the service's address in ASCII, such as https://archive.example.jp", agent)
 	}
 	return &Signer{agent: []string{`"` + u.Scheme + "://" + u.Host + `"`}, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
 }
+
+// unsigned reports whether a name with c cannot be signed, as a string of a structured field.
+func unsigned(c rune) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '\\' }
 
 // Authority returns the component @authority of RFC 9421 (2.2.3): lower case, without the scheme's
 // own port.

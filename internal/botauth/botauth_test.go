@@ -96,11 +96,47 @@ func TestProofsThatAreNotGood(t *testing.T) {
 
 func TestAgentsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	for _, agent := range []string{"", "archive.example.jp", "ftp://archive.example.jp", "https://", "https://archive.example.jp/keys", "https://user@archive.example.jp", "https://archive.example.jp?x", "https://a.jp/\n", `https://a"b.jp`, "https://" + strings.Repeat("a", 300)} {
+	for _, agent := range []string{"", "archive.example.jp", "ftp://archive.example.jp", "https://", "https://archive.example.jp/keys", "https://user@archive.example.jp", "https://archive.example.jp?x", "https://a.jp/\n", `https://a"b.jp`, "https://アーカイブ.jp", "https://a%20b.jp", "https://a%FFb.jp", "https://" + strings.Repeat("a", 300)} {
 		if s, err := New(agent, ed25519.NewKeyFromSeed(make([]byte, 32))); err == nil {
 			t.Errorf("%q is taken as %q", agent, s.agent[0])
 		}
 	}
+}
+
+// Whatever a host's name is, the header fields are of bytes that any server reads, and verify.
+func TestSignaturesForOddHosts(t *testing.T) {
+	t.Parallel()
+	s, now := signer(t, "https://archive.example.jp"), time.Now()
+	for _, host := range []string{"www.example.jp", "a_b.example.jp:8080", "[2001:db8::1]:8443", "xn--wgv71a.jp", "日本.jp", "\xff\x00\r\n\"", strings.Repeat("a.", 2000)} {
+		h := http.Header{}
+		s.Sign(h, "https", host, now)
+		for name, values := range h {
+			if strings.ContainsFunc(values[0], func(c rune) bool { return c < ' ' || c >= 0x7f }) {
+				t.Errorf("%q: %s: %q", host, name, values[0])
+			}
+		}
+		seen, err := Read(h)
+		if err != nil || !seen.By(s.Proofs(now)[0].Key, strings.ToUpper(host)) && !seen.By(s.Proofs(now)[0].Key, host) {
+			t.Errorf("%q: %+v, %v", host, seen, err)
+		}
+		if seen.By(s.Proofs(now)[1].Key, host) || seen.By(nil, host) || seen.By(s.Proofs(now)[0].Key, host+"x") {
+			t.Errorf("%q: it verifies by another key, or for another host", host)
+		}
+	}
+}
+
+// What is read as a signature has all of its parts, whatever bytes are pasted.
+func FuzzRead(f *testing.F) {
+	h := http.Header{}
+	signer(f, "https://archive.example.jp").Sign(h, "https", "www.example.jp", time.Now())
+	f.Add(h.Get("Signature-Agent"), h.Get("Signature-Input"), h.Get("Signature"))
+	f.Add("", "sheaf=()", "sheaf=::")
+	f.Fuzz(func(t *testing.T, agent, input, signature string) {
+		seen, err := Read(http.Header{"Signature-Agent": {agent}, "Signature-Input": {input}, "Signature": {signature}})
+		if seen != nil && (err != nil || seen.KeyID == "" || len(seen.signature) == 0) {
+			t.Errorf("%+v, %v", seen, err)
+		}
+	})
 }
 
 func BenchmarkSign(b *testing.B) {
