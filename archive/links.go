@@ -10,20 +10,26 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"sheaf/archive/naming"
 )
 
 // Link is one reference of a page to another resource, as the robot read it.
 type Link struct {
-	URL  string // absolute, http or https, printable ASCII, at most 4,096 bytes
-	Kind string // the element that refers, "redirect" and so on; words of small letters, digits and hyphens
+	URL    string // absolute, http or https, printable ASCII, at most 4,096 bytes
+	Kind   string // the element that refers, "redirect" and so on; words of small letters, digits and hyphens
+	Rel    string // words of the rel attribute; at most 100 bytes
+	Anchor string // the text that refers; at most 1,024 bytes
 }
 
 // Limits for a line of links, in bytes.
 const (
-	maxLinkURL  = 4096
-	maxLinkKind = 60
+	maxLinkURL    = 4096
+	maxLinkKind   = 60
+	maxLinkRel    = 100
+	maxLinkAnchor = 1024
 )
 
 // linksPrefix is the prefix of the index line of the links cell. CDXJ readers skip lines with it.
@@ -49,6 +55,11 @@ func fitsKind(kind string) bool {
 	return kind != "" && len(kind) <= maxLinkKind && kind == strings.TrimSpace(kind) && !strings.ContainsFunc(kind, bad)
 }
 
+// fitsText reports whether a text, such as an anchor, can stand in a line.
+func fitsText(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
 // linkChecker checks the lines of a links cell.
 type linkChecker struct {
 	host   string
@@ -57,8 +68,8 @@ type linkChecker struct {
 
 func (k *linkChecker) line(line string) error {
 	f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-	if len(f) != 3 {
-		return fmt.Errorf("%d fields, want source, target and kind", len(f))
+	if len(f) != 5 {
+		return fmt.Errorf("%d fields, want source, target, kind, rel and anchor", len(f))
 	}
 	if f[0] != k.source {
 		host, err := naming.HostOf(f[0])
@@ -73,8 +84,8 @@ func (k *linkChecker) line(line string) error {
 		}
 		k.source = strings.Clone(f[0])
 	}
-	if !fitsURL(f[1]) || !fitsKind(f[2]) {
-		return fmt.Errorf("target %.100q or its kind %.80q is not written as it must be", f[1], f[2])
+	if !fitsURL(f[1]) || !fitsKind(f[2]) || !fitsText(f[3], maxLinkRel) || !fitsText(f[4], maxLinkAnchor) {
+		return fmt.Errorf("target %.100q, its kind %.80q, rel %.100q or anchor %.100q is not written as it must be", f[1], f[2], f[3], f[4])
 	}
 	return nil
 }
@@ -111,7 +122,7 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 //
 //	<offset of the cell> SP <bytes that follow> LF
 //	source LF
-//	<length of the common prefix with the target before, or with the source> SP rest of the target TAB kind LF …
+//	<length of the common prefix with the target before, or with the source> SP rest of the line LF …
 //
 // The links of a page have much in common, so this form takes a third of their length.
 //
@@ -129,8 +140,10 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 	for i := range r.Links {
 		if link := &r.Links[i]; link.fits() {
 			same := commonPrefix(link.URL, before)
-			group = append(strconv.AppendInt(group, int64(same), 10), ' ')
-			group = append(append(append(append(group, link.URL[same:]...), '\t'), link.Kind...), '\n')
+			if !fitsText(link.Rel, maxLinkRel) || !fitsText(link.Anchor, maxLinkAnchor) {
+				link = &Link{URL: link.URL, Kind: link.Kind}
+			}
+			group = fmt.Appendf(group, "%d %s\t%s\t%s\t%s\n", same, link.URL[same:], link.Kind, link.Rel, link.Anchor)
 			before = link.URL
 			n++
 		}
@@ -201,7 +214,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 	}
 }
 
-// unpackLinks parses a group. It returns the group's source, and for each link "target TAB kind".
+// unpackLinks parses a group. It returns the group's source, and each link's line without it.
 func unpackLinks(group string) (source string, links []string, ok bool) {
 	lines := strings.Split(group, "\n")
 	last := len(lines) - 1
@@ -244,9 +257,7 @@ func (l linkLog) cut(size int64) error {
 // writeTo writes the links of the cells in the form of a links cell, and returns the number of
 // lines. It leaves out lines that do not fit into room bytes.
 func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, err error) {
-	check := linkChecker{}
-	next := 0
-	var line []byte
+	check, next, line := linkChecker{}, 0, []byte(nil)
 	_, err = l.each(func(at int64, source string, links []string) error {
 		for next < len(cells) && cells[next].Offset < at {
 			next++

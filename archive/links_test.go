@@ -32,7 +32,7 @@ func gunzip(t *testing.T, b []byte) string {
 
 func linkLines(source string, links []Link) (text string) {
 	for _, l := range links {
-		text += source + "\t" + l.URL + "\t" + l.Kind + "\n"
+		text += strings.Join([]string{source, l.URL, l.Kind, l.Rel, l.Anchor}, "\t") + "\n"
 	}
 	return text
 }
@@ -43,7 +43,7 @@ func linkLines(source string, links []Link) (text string) {
 func TestLinksView(t *testing.T) {
 	data, x, _ := testSegment(t)
 	other, y := smallSegment(t)
-	want := linkLines("http://"+testHost+"/", testLinks(700)) + linkLines("http://"+testHost+"/moved", []Link{{"http://" + testHost + "/", "redirect"}})
+	want := linkLines("http://"+testHost+"/", testLinks(700)) + linkLines("http://"+testHost+"/moved", []Link{{URL: "http://" + testHost + "/", Kind: "redirect"}})
 	view := viewBytes(t, Links, partOf(data, x))
 	if got := gunzip(t, view); got != want {
 		t.Errorf("%d bytes of links, want %d:\n%.200s", len(got), len(want), got)
@@ -72,10 +72,28 @@ func TestLinksView(t *testing.T) {
 	}
 }
 
+// TestUnfitAnchor: a link whose anchor or rel no line can hold is kept without both.
+func TestUnfitAnchor(t *testing.T) {
+	const to = "http://b.test/"
+	r := page("/a.html", "text/html", []byte("a"), 0)
+	r.Links = []Link{
+		{URL: to, Kind: "a", Rel: "next", Anchor: "次の頁"}, {URL: to, Kind: "a", Anchor: "a\tb"}, {URL: to, Kind: "a", Anchor: "a\nb"}, {URL: to, Kind: "a", Anchor: "\x83\x65"},
+		{URL: to, Kind: "a", Anchor: strings.Repeat("x", maxLinkAnchor+1)}, {URL: to, Kind: "a", Rel: strings.Repeat("x", maxLinkRel+1), Anchor: "x"},
+	}
+	data, x := seal(t, []*Record{r}, "s")
+	want := append(r.Links[:1:1], slices.Repeat([]Link{{URL: to, Kind: "a"}}, 5)...)
+	if got := gunzip(t, viewBytes(t, Links, partOf(data, x))); got != linkLines(r.URL, want) {
+		t.Errorf("the links are\n%s", got)
+	}
+}
+
 // TestNoLinksNoCell: a segment of pages without links is what it was before there were any.
 func TestNoLinksNoCell(t *testing.T) {
 	unfit := page("/a.html", "text/html", []byte("a"), 0)
-	unfit.Links = []Link{{"mailto:a@b.test", "a"}, {"http://b.test/\n", "a"}, {"http://b.test/", "A\tB"}, {"http://b.test/" + strings.Repeat("x", maxLinkURL), "a"}, {"http://b.test/", ""}}
+	unfit.Links = []Link{
+		{URL: "mailto:a@b.test", Kind: "a"}, {URL: "http://b.test/\n", Kind: "a"}, {URL: "http://b.test/", Kind: "A\tB"},
+		{URL: "http://b.test/" + strings.Repeat("x", maxLinkURL), Kind: "a"}, {URL: "http://b.test/"},
+	}
 	data, x := seal(t, []*Record{unfit}, "s")
 	plain, _ := seal(t, []*Record{page("/a.html", "text/html", []byte("a"), 0)}, "s")
 	if !bytes.Equal(data, plain) || x.links != nil {
@@ -216,10 +234,14 @@ func TestForgedLinks(t *testing.T) {
 	alone, c := cell(nil, name, good)
 	for what, data := range map[string][]byte{
 		"another host's page":     build(name, linkLines("http://other.test/", testLinks(1))),
-		"no URL as target":        build(name, "http://"+testHost+"/\tmailto:a@b.test\ta\n"),
-		"no URL as source":        build(name, "/\thttp://b.test/\ta\n"),
-		"a kind in capitals":      build(name, "http://"+testHost+"/\thttp://b.test/\tIMG\n"),
-		"two fields":              build(name, "http://"+testHost+"/\thttp://b.test/\n"),
+		"no URL as target":        build(name, "http://"+testHost+"/\tmailto:a@b.test\ta\t\t\n"),
+		"no URL as source":        build(name, "/\thttp://b.test/\ta\t\t\n"),
+		"a kind in capitals":      build(name, "http://"+testHost+"/\thttp://b.test/\tIMG\t\t\n"),
+		"three fields":            build(name, "http://"+testHost+"/\thttp://b.test/\ta\n"),
+		"an anchor of 1 KiB more": build(name, "http://"+testHost+"/\thttp://b.test/\ta\t\t"+strings.Repeat("x", maxLinkAnchor+1)+"\n"),
+		"an anchor with a return": build(name, "http://"+testHost+"/\thttp://b.test/\ta\t\ta\rb\n"),
+		"an anchor in Shift_JIS":  build(name, "http://"+testHost+"/\thttp://b.test/\ta\t\t\x83\x65\n"),
+		"a long rel":              build(name, "http://"+testHost+"/\thttp://b.test/\ta\t"+strings.Repeat("x", maxLinkRel+1)+"\t\n"),
 		"no end of the line":      build(name, strings.TrimSuffix(good, "\n")),
 		"another segment's":       build(naming.LinksName(testHost, "another"), good),
 		"another host's cell":     build(naming.LinksName("other.test", x.Segment), good),
@@ -260,7 +282,7 @@ func BenchmarkLinks(b *testing.B) {
 			for b.Loop() {
 				r := page(fmt.Sprintf("/%d/page.html", i), "text/html", body, 1)
 				for j := range n {
-					r.Links = append(r.Links, Link{fmt.Sprintf("http://%s/dir%d/page%d.html", testHost, j%7, i+j*j), "a"})
+					r.Links = append(r.Links, Link{URL: fmt.Sprintf("http://%s/dir%d/page%d.html", testHost, j%7, i+j*j), Kind: "a", Anchor: string(body[j*50 : j*50+12])})
 				}
 				if _, err := w.Append(r); err != nil {
 					b.Fatal(err)

@@ -83,13 +83,13 @@ func testRecords() (records []*Record, listed map[string][]byte) {
 	for _, r := range records[len(records)-6 : len(records)-3] {
 		r.Preferences = "x-robots-tag=" + strings.Repeat("%22", 100) + "%"
 	}
-	records[len(records)-6].Links = []Link{{"http://" + testHost + "/", "redirect"}}
+	records[len(records)-6].Links = []Link{{URL: "http://" + testHost + "/", Kind: "redirect"}}
 	return records, listed
 }
 
 func testLinks(n int) (links []Link) {
 	for i := range n {
-		links = append(links, Link{fmt.Sprintf("https://other.test/%d?q=%d", i, i*i*i), "a nofollow"})
+		links = append(links, Link{fmt.Sprintf("https://other.test/%d?q=%d", i, i*i*i), "a nofollow", "nofollow", fmt.Sprintf("頁 %d", i)})
 	}
 	return links
 }

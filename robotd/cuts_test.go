@@ -6,9 +6,9 @@ import (
 	"maps"
 	"testing"
 
+	"sheaf/internal/page"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/page"
 )
 
 // TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive

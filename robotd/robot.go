@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/botauth"
+	"sheaf/internal/page"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
@@ -25,7 +26,6 @@ import (
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/managed"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )

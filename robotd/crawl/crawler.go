@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/page"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )

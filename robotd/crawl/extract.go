@@ -4,30 +4,26 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/media"
+	"sheaf/internal/page"
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 )
 
 // maxRedirects is how many redirects in a row are followed.
 const maxRedirects = 10
 
-// Limits of links.
-const (
-	maxPath  = 2048 // bytes of path and query of a link that is followed
-	maxLinks = 1000 // of one page in the archive; further ones are only counted
-)
+// maxPath is how long path and query of a link that is followed may be, in bytes.
+const maxPath = 2048
 
-// NotRecorded is the reason for links beyond maxLinks: the archive lacks them, but they are
+// NotRecorded is the reason for links beyond page.MaxRecorded: the archive lacks them, but they are
 // followed.
 const NotRecorded = "not_recorded"
 
@@ -211,21 +207,17 @@ func (l *links) cut(host, reason, url string, n int) {
 }
 
 // refer notes the links of a page for the archive, whether they are followed or not. The links
-// beyond maxLinks are only counted.
+// beyond page.MaxRecorded are only counted.
 func (l *links) refer(all ...page.Link) {
 	if !l.crawl.parts.Settings.Links.Record {
 		return
 	}
 	for i, link := range all {
-		if len(l.recorded) >= maxLinks {
+		if len(l.recorded) >= page.MaxRecorded {
 			l.cut(l.host.Name, NotRecorded, l.page, len(all)-i)
 			return
 		}
-		kind := strings.ToLower(link.Tag)
-		if link.NoFollow {
-			kind += " nofollow"
-		}
-		l.recorded = append(l.recorded, archive.Link{URL: link.URL, Kind: kind})
+		l.recorded = append(l.recorded, archive.Link{URL: link.URL, Kind: link.Kind(), Rel: link.Rel, Anchor: link.Anchor})
 	}
 }
 

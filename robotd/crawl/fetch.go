@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/page"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 )
 

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/page"
 	"sheaf/internal/preference"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )

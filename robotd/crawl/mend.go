@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"sheaf/archive"
+	"sheaf/internal/page"
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 )
 
 // spooled counts the cycle's records of each host that are in batches.

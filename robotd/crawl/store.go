@@ -16,12 +16,12 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/media"
+	"sheaf/internal/page"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )

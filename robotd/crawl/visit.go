@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"sheaf/internal/loop"
+	"sheaf/internal/page"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 )
 

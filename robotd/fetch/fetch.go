@@ -23,9 +23,9 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/deflate"
 	"sheaf/internal/media"
+	"sheaf/internal/page"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/page"
 )
 
 // Options are the settings of a Fetcher. The zero value of each field means its default.

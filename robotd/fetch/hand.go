@@ -18,7 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/loop"
-	"sheaf/robotd/page"
+	"sheaf/internal/page"
 	"sheaf/robotd/polite"
 )
 

@@ -23,9 +23,9 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/page"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
-	"sheaf/robotd/page"
 )
 
 const version = "1.2.3"

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/robotd/page"
+	"sheaf/internal/page"
 )
 
 // hand is the head's view of a hand that is connected, or was.

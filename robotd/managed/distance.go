@@ -11,13 +11,13 @@ import (
 
 	"sheaf/internal/loop"
 	"sheaf/internal/media"
+	"sheaf/internal/page"
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 )
 

@@ -3,6 +3,7 @@ package library
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,8 +16,8 @@ import (
 )
 
 // The links of an archive are those on its pages, as the robots wrote them down. A line is source
-// TAB target TAB kind; see archive/FORMAT.md. An edition has the links of the pages that it
-// brought; current has the links of every page that is in current's other files.
+// TAB target TAB kind TAB rel TAB anchor; see archive/FORMAT.md. An edition has the links of the
+// pages that it brought; current has the links of every page that is in current's other files.
 
 // hasLinks reports whether a robot wrote down the links of a segment.
 func hasLinks(seg catalog.SegmentEntry) bool {
@@ -44,49 +45,38 @@ func (a Archive) links(ctx context.Context, f Form) (*Entry, error) {
 // writeLinks writes the links of the chosen records.
 func (a Archive) writeLinks(ctx context.Context, w io.Writer) error {
 	out := gzip.NewWriter(w)
-	err := a.eachPart(ctx, func(p archive.Part, seg catalog.SegmentEntry) error {
-		if !hasLinks(seg) {
-			return nil
-		}
-		sources := make(map[string]bool)
+	err := a.eachLink(ctx, func(_ catalog.SegmentEntry, of *archive.Cell, l archive.Link) error {
+		_, err := fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", of.URL, l.URL, l.Kind, l.Rel, l.Anchor)
+		return err
+	})
+	return errors.Join(err, out.Close())
+}
+
+// eachLink calls fn with every link of the chosen records, with the record and its segment.
+func (a Archive) eachLink(ctx context.Context, fn func(catalog.SegmentEntry, *archive.Cell, archive.Link) error) error {
+	return a.eachPart(ctx, func(p archive.Part, seg catalog.SegmentEntry) error {
+		sources := make(map[string]*archive.Cell)
 		for c := range chosen(p) {
-			sources[p.Index.Cells[c].URL] = true
+			sources[p.Index.Cells[c].URL] = &p.Index.Cells[c]
 		}
-		if err := linksOf(ctx, p, out, sources); err != nil {
-			return fmt.Errorf("links of %s in edition %s: %w", a.host.Name, seg.Edition, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return out.Close()
-}
-
-// linksOf writes those of a segment's links that have one of the sources.
-func linksOf(ctx context.Context, p archive.Part, w io.Writer, sources map[string]bool) error {
-	return eachLink(ctx, p, func(line string) error {
-		if source, _, _ := strings.Cut(line, "\t"); !sources[source] {
+		return EachLink(ctx, a.host.from.Segments, seg, func(source string, l archive.Link) error {
+			if of := sources[source]; of != nil {
+				return fn(seg, of, l)
+			}
 			return nil
-		}
-		_, err := io.WriteString(w, line)
-		return err
+		})
 	})
 }
 
-// EachLink calls fn with every link of a segment, in the order of the pages: source, target and
-// kind. It calls it with none if the robot wrote down no links.
-func EachLink(ctx context.Context, from *Segments, seg catalog.SegmentEntry, fn func(source, target, kind string) error) error {
+// EachLink calls fn with every link of a segment and the URL of its page, in the order of the
+// pages. It calls it with none if the segment has no list of links.
+func EachLink(ctx context.Context, from *Segments, seg catalog.SegmentEntry, fn func(source string, l archive.Link) error) error {
 	if !hasLinks(seg) {
 		return nil
 	}
 	index, err := from.Index(ctx, seg)
 	if err == nil {
-		err = eachLink(ctx, archive.Part{Source: from.Source(seg), Index: index, Digest: seg.SHA256}, func(line string) error {
-			source, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			target, kind, _ := strings.Cut(rest, "\t")
-			return fn(source, target, kind)
-		})
+		err = linksIn(ctx, archive.Part{Source: from.Source(seg), Index: index, Digest: seg.SHA256}, fn)
 	}
 	if err != nil {
 		return fmt.Errorf("links of %s in edition %s: %w", seg.Host, seg.Edition, err)
@@ -94,9 +84,7 @@ func EachLink(ctx context.Context, from *Segments, seg catalog.SegmentEntry, fn 
 	return nil
 }
 
-// eachLink calls fn with the lines of a segment's links.
-func eachLink(ctx context.Context, p archive.Part, fn func(line string) error) error {
-	p.Cells = nil
+func linksIn(ctx context.Context, p archive.Part, fn func(source string, l archive.Link) error) error {
 	view, err := archive.NewView(archive.Links, []archive.Part{p})
 	if err != nil {
 		return err
@@ -118,7 +106,11 @@ func eachLink(ctx context.Context, p archive.Part, fn func(line string) error) e
 		if err != nil {
 			return err
 		}
-		if err := fn(line); err != nil {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 5 {
+			return fmt.Errorf("a line of %d fields, not 5", len(f))
+		}
+		if err := fn(f[0], archive.Link{URL: f[1], Kind: f[2], Rel: f[3], Anchor: f[4]}); err != nil {
 			return err
 		}
 	}

@@ -29,12 +29,14 @@ type linkRow struct {
 	Target       string `parquet:"target_url"`
 	TargetHost   string `parquet:"target_host,dict"`
 	TargetDomain string `parquet:"target_registered_domain,optional,dict"`
-	Kind         string `parquet:"kind,dict"` // what refers: an element, css, sitemap, feed, header, redirect
+	Kind         string `parquet:"kind,dict"`            // what refers: an element, css, sitemap, feed, header, redirect
+	Rel          string `parquet:"rel,optional,dict"`    // the words of the rel attribute
+	Anchor       string `parquet:"anchor_text,optional"` // the text that refers, or that in place of an image
 	NoFollow     bool   `parquet:"nofollow"`
 }
 
 // linkWriter writes a table of the links of records. It collects the records of a host, and reads
-// the links of each of the host's segments once.
+// the links of each of their segments once.
 type linkWriter struct {
 	to   *parquet.GenericWriter[linkRow]
 	from *library.Segments
@@ -42,13 +44,15 @@ type linkWriter struct {
 	rows int64
 	size counted
 
-	segments []linkSegment // of the host of the last record
+	follow   bool   // a revisit has the links of the page to which it refers
+	host     string // of the last record
+	segments []linkSegment
 }
 
-// linkSegment is a segment and the records whose links are wanted, by URL.
+// linkSegment is a segment and, by URL, the records that have the links of its pages.
 type linkSegment struct {
 	entry   catalog.SegmentEntry
-	records map[string]*records.Capture
+	records map[string][]*records.Capture
 }
 
 func newLinkWriter(to io.Writer, from *library.Segments) *linkWriter {
@@ -59,37 +63,42 @@ func newLinkWriter(to io.Writer, from *library.Segments) *linkWriter {
 
 func (w *linkWriter) Size() int64 { return w.size.bytes }
 
-func (w *linkWriter) Add(ctx context.Context, c *records.Capture) error {
-	if n := len(w.segments); n > 0 && w.segments[n-1].entry.Host != c.Segment.Host {
+func (w *linkWriter) Add(ctx context.Context, c *records.Capture) (err error) {
+	if c.Segment.Host != w.host {
 		if err := w.finishHost(ctx); err != nil {
 			return err
 		}
+		w.host = c.Segment.Host
 	}
+	of := c
 	if c.Kind == archive.Revisit { // its links are with the page to which it refers
-		return nil
+		of = nil
+		if w.follow {
+			of, err = c.Resolve(ctx)
+		}
+		if err != nil || of == nil {
+			return err
+		}
 	}
-	i := slices.IndexFunc(w.segments, func(s linkSegment) bool { return s.entry.Seq == c.Segment.Seq })
+	i := slices.IndexFunc(w.segments, func(s linkSegment) bool { return s.entry.Seq == of.Segment.Seq })
 	if i < 0 {
 		i = len(w.segments)
-		w.segments = append(w.segments, linkSegment{c.Segment, map[string]*records.Capture{}})
+		w.segments = append(w.segments, linkSegment{of.Segment, map[string][]*records.Capture{}})
 	}
-	w.segments[i].records[c.URL] = c
+	w.segments[i].records[of.URL] = append(w.segments[i].records[of.URL], c)
 	return nil
 }
 
 // finishHost writes the links of the collected records.
 func (w *linkWriter) finishHost(ctx context.Context) error {
 	for _, s := range w.segments {
-		err := library.EachLink(ctx, w.from, s.entry, func(source, target, kind string) error {
-			c := s.records[source]
-			if c == nil {
-				return nil
+		err := library.EachLink(ctx, w.from, s.entry, func(source string, l archive.Link) error {
+			for _, c := range s.records[source] {
+				if err := w.write(linkRowOf(c.Segment, c.Cell, l)); err != nil {
+					return err
+				}
 			}
-			w.rows++
-			if w.next = append(w.next, linkRowOf(c, target, kind)); len(w.next) < atOnce {
-				return nil
-			}
-			return w.flush()
+			return nil
 		})
 		if err != nil {
 			return err
@@ -99,13 +108,21 @@ func (w *linkWriter) finishHost(ctx context.Context) error {
 	return nil
 }
 
-func linkRowOf(c *records.Capture, target, kind string) linkRow {
+func (w *linkWriter) write(row linkRow) error {
+	w.rows++
+	if w.next = append(w.next, row); len(w.next) < atOnce {
+		return nil
+	}
+	return w.flush()
+}
+
+func linkRowOf(seg catalog.SegmentEntry, c *archive.Cell, l archive.Link) linkRow {
 	r := linkRow{
-		SourceKey: c.URLKey, Source: c.URL, SourceHost: c.Segment.Host, Time: c.Time.UnixMicro(), Edition: c.Segment.Edition,
-		TargetKey: naming.SURT(target), Target: target, TargetHost: weburl.Host(target),
+		SourceKey: c.URLKey, Source: c.URL, SourceHost: seg.Host, Time: c.Time.UnixMicro(), Edition: seg.Edition,
+		TargetKey: naming.SURT(l.URL), Target: l.URL, TargetHost: weburl.Host(l.URL), Rel: l.Rel, Anchor: l.Anchor,
 	}
 	r.TargetDomain, _ = publicsuffix.EffectiveTLDPlusOne(columnsOf(r.TargetHost).Name) // none of an IP address
-	r.Kind, r.NoFollow = strings.CutSuffix(kind, " nofollow")
+	r.Kind, r.NoFollow = strings.CutSuffix(l.Kind, " nofollow")
 	return r
 }
 

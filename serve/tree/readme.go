@@ -50,8 +50,8 @@ Every archive comes in these forms
   .tar.gz           page files, for tar xzf. With tar --xattrs each file carries
                     its URL and media type
   .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
-  .links.gz         where the pages lead, a line a link: source, target, kind, with
-                    tabs between; if it was collected (current's is not listed)
+  .links.gz         where the pages lead, a line a link: source, target, kind, rel,
+                    text, with tabs between; if known (current's is not listed)
   .others.warc.gz   of imported archives: requests, metadata and all other records
                     that are no answers; if there were any (not of current)
   .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)

@@ -25,7 +25,7 @@
 //	    20261121.warc.gz
 //	    current.tar.gz, .warc.gz     the latest version of every page
 //	    all.tar.gz, .warc.gz         everything, in order of publication
-//	    20261121.links.gz, all.…     links of its pages: source, target, kind, if known
+//	    20261121.links.gz, all.…     links of its pages: source, target, kind, rel, text
 //	    20261121.others.warc.gz, all.…   imported records that are no answers
 //	    MANIFEST, SHA256SUMS
 //

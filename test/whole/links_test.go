@@ -29,7 +29,7 @@ func (s *linkedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/":
 		io.WriteString(w, "<title>top</title><a href=a.html>A</a><a href='b.html'>B</a><a href=a.html#again>A</a><img src=/i.gif>"+
-			"<a href=/moved>M</a><a rel=nofollow href='https://elsewhere.example/?q=\x83\x65'>E</a><a href=mailto:x@example.jp>m</a>")
+			"<a href=/moved>\x88\xda\x93]</a><a rel=nofollow href='https://elsewhere.example/?q=\x83\x65'>E</a><a href=mailto:x@example.jp>m</a>")
 	case "/a.html":
 		io.WriteString(w, "<frameset><frame src=b.html><frame src=//other.example.jp/></frameset>")
 	case "/b.html":
@@ -54,6 +54,7 @@ func (s *linkedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func lines(text ...string) []string {
 	for i, l := range text {
 		text[i] = strings.ReplaceAll(strings.ReplaceAll(l, " > ", "\t"), "~", base)
+		text[i] += strings.Repeat("\t", 4-strings.Count(text[i], "\t")) // without rel and anchor
 	}
 	slices.Sort(text)
 	return text
@@ -67,14 +68,14 @@ func TestGraphOfASite(t *testing.T) {
 	h := startGraphs(t, web.Listener.Addr().String())
 
 	first := h.day(t)
-	top := []string{"~/ > ~/a.html > a", "~/ > ~/b.html > a", "~/ > ~/i.gif > img", "~/ > ~/moved > a", "~/ > https://elsewhere.example/?q=%83e > a nofollow"}
+	top := []string{"~/ > ~/a.html > a >  > A", "~/ > ~/b.html > a >  > B", "~/ > ~/i.gif > img", "~/ > ~/moved > a >  > 移転", "~/ > https://elsewhere.example/?q=%83e > a nofollow > nofollow > E"}
 	frames := []string{"~/a.html > ~/b.html > frame", "~/a.html > http://other.example.jp/ > frame", "~/moved > ~/a.html > redirect"}
 	h.same(t, first, lines(slices.Concat(top, frames)...))
 	h.same(t, "current", lines(slices.Concat(top, frames)...))
 
 	pages.second.Store(true)
 	second := h.day(t)
-	b := []string{"~/b.html > ~/s.css > link", "~/b.html > ~/ > a", "~/s.css > ~/i.gif > css"}
+	b := []string{"~/b.html > ~/s.css > link > stylesheet", "~/b.html > ~/ > a >  > up", "~/s.css > ~/i.gif > css"}
 	moved := []string{"~/moved > ~/a.html > redirect"}
 	// The edition has the links that it brought; the host's archive has all of them, those of
 	// unchanged pages too.

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"sheaf/cmd/sheaf/demo/sites"
-	"sheaf/robotd/page"
+	"sheaf/internal/page"
 )
 
 type source struct {

@@ -37,7 +37,7 @@ func (c *collector) linkHeader(s string) {
 			switch name, value, _ := strings.Cut(p, "="); strings.ToLower(strings.TrimSpace(name)) {
 			case "rel":
 				if rel == "" { // the first counts
-					rel = strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`))
+					rel = wordsOf(strings.Trim(strings.TrimSpace(value), `"`))
 				}
 			case "anchor": // the link belongs to another resource
 				anchored = true

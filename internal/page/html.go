@@ -42,6 +42,9 @@ func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
 		switch kind {
 		case html.ErrorToken:
 			c.ended(s.z)
+			if mode != inner {
+				c.endAnchor()
+			}
 			return
 		case html.CommentToken:
 			if mode == outerXML {
@@ -72,8 +75,15 @@ type search struct {
 func (s *search) text() {
 	switch s.in {
 	default:
+		if s.c.page.MoreText && s.c.anchor == nil {
+			return
+		}
+		text := s.z.Text()
+		if s.c.anchor != nil {
+			s.c.anchor.text.add(string(text))
+		}
 		if !s.c.page.MoreText {
-			s.c.visible(s.z.Text())
+			s.c.visible(text)
 		}
 	case atom.Script:
 		s.c.script(s.z.Text(), "script")
@@ -98,8 +108,11 @@ func (s *search) start() {
 	}
 	s.in = atom.Lookup(name)
 	tag := s.in
-	if tag == atom.Form {
+	switch tag {
+	case atom.Form:
 		s.c.endForm()
+	case atom.A:
+		s.c.endAnchor()
 	}
 	if tag == atom.Title {
 		if s.titled || s.mode == inner {
@@ -114,6 +127,9 @@ func (s *search) start() {
 	if s.mode == outerXML {
 		s.c.bases.Start(s.attrs.get("xml:base"), s.c.base)
 	}
+	if s.c.anchor != nil {
+		s.c.anchor.within(tag, s.attrs)
+	}
 	if more || tag == atom.Form || tag == atom.Select { // these count without attributes too
 		s.c.element(tag, atom.String(name), s.attrs)
 	}
@@ -121,11 +137,19 @@ func (s *search) start() {
 
 // end ends an element, by a tag of its own or at once.
 func (s *search) end(tag bool) {
-	s.in = 0
-	if tag {
-		if name, _ := s.z.TagName(); atom.Lookup(name) == atom.Form {
-			s.c.endForm()
+	element := s.in // of a tag that is its own end
+	if s.in = 0; tag {
+		name, _ := s.z.TagName()
+		if s.mode == outerXML {
+			name = []byte(media.LocalName(string(name)))
 		}
+		element = atom.Lookup(name)
+	}
+	switch {
+	case element == atom.Form && tag:
+		s.c.endForm()
+	case element == atom.A && (tag || s.mode == outerXML):
+		s.c.endAnchor()
 	}
 	if s.mode == outerXML {
 		s.c.bases.End()
@@ -178,16 +202,28 @@ func (c *collector) lazy(tag atom.Atom, attrs attributes, part Link) {
 	}
 }
 
-// relOf returns the rel attribute in lower case, with one space between its words.
-func relOf(attrs attributes) string {
-	return strings.ToLower(strings.Join(strings.Fields(attrs.get("rel")), " "))
+// relOf returns the words of the rel attribute in lower case, with one space between them, as many
+// as MaxRel bytes hold.
+func relOf(attrs attributes) string { return wordsOf(attrs.get("rel")) }
+
+func wordsOf(text string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(text) {
+		if word = strings.ToLower(strings.ToValidUTF8(word, "\ufffd")); b.Len()+1+len(word) > MaxRel {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // ownAttributes adds the references in the attributes that only some elements have.
 func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) {
 	rel := relOf(attrs)
-	page := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
-	part := Link{Tag: name, Rel: rel}
+	page, part := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}, Link{Tag: name, Rel: rel}
 	take := func(l Link, keys ...string) {
 		for _, k := range keys {
 			if v, ok := attrs.lookup(k); ok && (strings.TrimSpace(v) != "" || k == "href" && l.Text) {
@@ -198,6 +234,7 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 	switch tag {
 	case atom.A, atom.Area:
 		if i := attrs.find("href"); i < 0 || !c.scriptURL(attrs[i].value, name) {
+			defer c.beginAnchor(tag, len(c.refs), attrs)
 			take(page, "href", "xlink:href")
 		}
 	case atom.Frame, atom.Iframe:

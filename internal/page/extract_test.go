@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	goUnicode "unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -259,6 +260,7 @@ func TestLimits(t *testing.T) {
 }
 
 func FuzzLinks(f *testing.F) {
+	f.Add([]byte("<a href=a rel='x \x00y'>\xb8\xec<img alt='\xb8\xec\t'><br>b</a><a>c<area href=d alt=e>"), "text/html; charset=euc-jp")
 	f.Add([]byte("<base href=x><a href='a?\x8c\xea'><img srcset='a,b 1x'><style>url(</style>\x1b$B"), "text/html; charset=x-sjis")
 	f.Add([]byte("<urlset><loc>x</loc><link href=y/>"), "text/xml")
 	f.Add([]byte("@import 'x';/*url('\\"), "text/css")
@@ -277,6 +279,9 @@ func FuzzLinks(f *testing.F) {
 		for _, l := range p.Links {
 			if !strings.HasPrefix(l.URL, "http://") && !strings.HasPrefix(l.URL, "https://") {
 				t.Errorf("link %q", l.URL)
+			}
+			if !utf8.ValidString(l.Anchor) || utf8.RuneCountInString(l.Anchor) > MaxAnchor || strings.ContainsFunc(l.Anchor+l.Rel, goUnicode.IsControl) || !utf8.ValidString(l.Rel) || len(l.Rel) > MaxRel {
+				t.Errorf("link %q has the anchor %q and the rel %q", l.URL, l.Anchor, l.Rel)
 			}
 		}
 	})

@@ -88,7 +88,7 @@ func (e *xmlElement) start(z *media.Tokenizer, open bool) {
 	switch name {
 	case "link":
 		e.tag = "feed"
-		e.add(Link{Tag: "feed", Rel: strings.ToLower(e.attrs.get("rel")), Text: true}, "href")
+		e.add(Link{Tag: "feed", Rel: relOf(e.attrs), Text: true}, "href")
 	case "guid":
 		if !strings.EqualFold(e.attrs.get("ispermalink"), "false") {
 			e.tag = "feed"

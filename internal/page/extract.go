@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"mime"
@@ -65,9 +66,23 @@ type MetaRobots struct{ NoIndex, NoFollow, NoArchive bool }
 type Link struct {
 	URL      string // absolute, http or https, without fragment
 	Tag      string // the element, "css", "sitemap" or "feed"
-	Rel      string `json:",omitempty"` // the rel attribute, lower case
+	Rel      string `json:",omitempty"` // words of the rel attribute of the first reference, lower case
+	Anchor   string `json:",omitempty"` // the text that refers, or that in place of an image; at most MaxAnchor characters
 	Text     bool   `json:",omitempty"` // leads to another page, not to a part of this one
 	NoFollow bool   `json:",omitempty"` // by rel=nofollow, or by the page's meta robots
+}
+
+// MaxRecorded is how many links of one page an archive keeps.
+const MaxRecorded = 1000
+
+// Kind returns what refers, as an archive keeps it: the element and so on, then "nofollow" if the
+// page asks for that.
+func (l *Link) Kind() string {
+	kind := strings.ToLower(l.Tag)
+	if l.NoFollow {
+		kind += " nofollow"
+	}
+	return kind
 }
 
 // Links parses a body that was fetched from base with a Content-Type header. If the type has no
@@ -267,6 +282,8 @@ type collector struct {
 	nested    bool // within an iframe's srcdoc
 	templates bool // what has a brace is no URL yet, but a template for one
 	form      *form
+	anchor    *anchor // of the link whose text comes; nil: none
+	anchors   int     // bytes of the anchors so far
 	text      strings.Builder
 	maxText   int
 	direct    bool // links are resolved at once, since there can be no <base>
@@ -329,6 +346,7 @@ func (c *collector) link(base *weburl.URL, ref string, l Link) {
 		have := &c.page.Links[i]
 		have.NoFollow = have.NoFollow && l.NoFollow
 		have.Text = have.Text || l.Text
+		have.Anchor = cmp.Or(have.Anchor, l.Anchor)
 		return
 	}
 	if len(c.page.Links) == c.maxLinks {
