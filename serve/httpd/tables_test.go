@@ -352,7 +352,7 @@ func TestTableOfLinks(t *testing.T) {
 		r.Links = links
 		return r
 	}
-	top, deep := archive.Link{URL: "http://b.example.jp:8080/", Kind: "a nofollow"}, archive.Link{URL: "https://www.other.co.uk/x?y", Kind: "img"}
+	top, deep := archive.Link{URL: "http://b.example.jp:8080/", Kind: "a nofollow", Rel: "nofollow ugc", Anchor: "隣の頁"}, archive.Link{URL: "https://www.other.co.uk/x?y", Kind: "img"}
 	c.Publish("20261101", map[string][]*archive.Record{
 		"a.example.jp": {page("http://a.example.jp/1", day, top, deep), page("http://a.example.jp/2", day, top), servetest.Page("http://a.example.jp/3", "none", day)},
 		"b.example.jp": {page("http://b.example.jp/1", day, deep)},
@@ -371,11 +371,13 @@ func TestTableOfLinks(t *testing.T) {
 		Host     string `parquet:"target_host"`
 		Domain   string `parquet:"target_registered_domain,optional"`
 		Kind     string `parquet:"kind"`
+		Rel      string `parquet:"rel,optional"`
+		Anchor   string `parquet:"anchor_text,optional"`
 		NoFollow bool   `parquet:"nofollow"`
 	}
 	row := func(n, edition string, l archive.Link) linkRow {
 		kind, no := strings.CutSuffix(l.Kind, " nofollow")
-		r := linkRow{"http://" + n, "", edition, l.URL, "b.example.jp:8080", "example.jp", kind, no}
+		r := linkRow{"http://" + n, "", edition, l.URL, "b.example.jp:8080", "example.jp", kind, l.Rel, l.Anchor, no}
 		r.Key = naming.SURT(r.Source)
 		if l == deep {
 			r.Host, r.Domain = "www.other.co.uk", "other.co.uk"
@@ -409,6 +411,9 @@ func TestTableOfLinks(t *testing.T) {
 	check("sub", "", all[:4]...)
 	check("all", "?url=*.example.jp&edition=20261102", all[3])
 	check("all", "?url=http://a.example.jp/1", all[:2]...)
+	check("all", "?url=http://a.example.jp/1&edition=20261102")
+	// Of the page that was found unchanged, the newest record has the links of the page.
+	check("all", "?latest=true", row("a.example.jp/1", "20261102", top), row("a.example.jp/1", "20261102", deep), all[3], all[4])
 	c.work(t)
 	job := c.post(t, "all", "/v1/tables/links.parquet?url=*.example.jp", "")
 	if st := c.finished(t, "all", job); st.State != api.JobDone || !strings.HasSuffix(st.Result, "/links.parquet") {

@@ -422,6 +422,9 @@ func (q *Query) id() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// Latest reports whether only the newest record of each URL key is wanted.
+func (q *Query) Latest() bool { return q.latest }
+
 // Originals reports whether the query's files have the pages that revisits refer to. suits is the
 // answer for files of this kind if the query does not say.
 func (q *Query) Originals(suits bool) bool {

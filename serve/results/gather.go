@@ -31,8 +31,12 @@ func Gather(ctx context.Context, q *records.Query, from *records.Records, a *acc
 	})
 }
 
-// Tabulate runs a query and adds the records to a table. It calls found after each record.
+// Tabulate runs a query and adds the records to a table. It calls found after each record. In a
+// table of links of the latest versions, pages that were found unchanged have their links, too.
 func Tabulate(ctx context.Context, q *records.Query, from *records.Records, a *account.Account, to TableSink, b records.Budget, found func()) (next *records.Cursor, err error) {
+	if links, ok := to.(*linkWriter); ok {
+		links.follow = q.Latest()
+	}
 	return q.Run(ctx, from, a, b, func(c records.Record) error {
 		found()
 		return to.Add(ctx, c.Capture)
