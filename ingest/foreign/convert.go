@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -225,6 +226,7 @@ type conversion struct {
 	originals map[original]page // pages that revisits may refer to
 	newest    time.Time
 	head      *bufio.Reader // beginning of the present record's body
+	searched  bytes.Buffer  // as much of it as is searched for links
 	folders   *folders      // of a tree
 	about     time.Time     // date of the newest record beside the batch, without the file's description of itself
 }
@@ -232,6 +234,7 @@ type conversion struct {
 // append stores a record and counts it.
 func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	c.preferences(r)
+	c.links(r)
 	cell, err := c.segments.append(r)
 	if err != nil {
 		return cell, err

@@ -22,6 +22,8 @@
 // If the WARC header or the HTTP header does not fit completely, a metadata record among the others
 // has both.
 //
+// Links are found as robots find them (package page).
+//
 // If a file is wrong, the error is an *Error with the place and a reason code of internal/wire, and
 // nothing of the file is used. A lenient conversion of a WARC, an ARC or a WACZ uses the intact
 // records and lists the places that it left out: see Options.Lenient.

@@ -83,6 +83,7 @@ type converted struct {
 	pages  map[string]string // by URL
 	cells  []archive.Cell
 	warc   string // the WARC views of all hosts
+	links  string // likewise
 }
 
 // convert converts a file, checks the batch as ingest does, and reads its pages.
@@ -147,22 +148,27 @@ func convertAs(t testing.TB, data string, opt Options) (*converted, error) {
 			}
 			c.pages[cell.URL] = string(text)
 		}
-		v, err := archive.NewView(archive.WARC, []archive.Part{{Source: src, Index: x, Digest: s.SHA256}})
-		if err != nil {
-			return err
+		for kind, text := range map[archive.ViewKind]*string{archive.WARC: &c.warc, archive.Links: &c.links} {
+			v, err := archive.NewView(kind, []archive.Part{{Source: src, Index: x, Digest: s.SHA256}})
+			if err != nil {
+				return err
+			}
+			view, err := v.OpenRange(t.Context(), 0, v.Size())
+			if err != nil {
+				return err
+			}
+			zr, err := gzip.NewReader(view)
+			if err != nil {
+				return err
+			}
+			more, err := io.ReadAll(zr)
+			if err != nil {
+				return err
+			}
+			*text += string(more)
 		}
-		view, err := v.OpenRange(t.Context(), 0, v.Size())
-		if err != nil {
-			return err
-		}
-		zr, err := gzip.NewReader(view)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(zr)
-		c.warc += string(text)
 		at += s.RangeSize
-		return err
+		return nil
 	})
 	if err != nil {
 		t.Fatalf("what was converted is no batch: %v", err)

@@ -105,6 +105,9 @@ func LinksAndText(body []byte, contentType, base string, text int) (*Page, error
 	return c.page, nil
 }
 
+// Searches reports whether a body with this beginning is of a kind that may have links.
+func Searches(head []byte, contentType string) bool { return kindOf(contentType, head) != kindOther }
+
 // Streams reports whether a body with this beginning is a sitemap or a feed, which Stream reads
 // completely.
 func Streams(head []byte, contentType string) bool { return kindOf(contentType, head).streams() }

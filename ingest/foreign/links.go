@@ -1,0 +1,51 @@
+package foreign
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/internal/media"
+	pages "sheaf/internal/page"
+	"sheaf/internal/preference"
+	"sheaf/internal/weburl"
+)
+
+// links finds where a page or a redirect leads, as robots do. If the page's body cannot be read,
+// the error comes again when the record is stored.
+func (c *conversion) links(r *archive.Record) {
+	header := make(http.Header)
+	head := parseHead(r.HTTP)
+	for _, f := range head.fields {
+		header.Add(f[0], f[1])
+	}
+	var found []pages.Link
+	switch contentType := media.ContentType(header); {
+	case r.Kind == archive.Response && strings.HasPrefix(head.code(), "3") && header.Get("Location") != "":
+		if to, err := weburl.Parse(r.URL, header.Get("Location"), nil); err == nil {
+			found = []pages.Link{{URL: to, Tag: "redirect"}}
+		}
+	case r.Kind == archive.Page && r.Body != nil:
+		found = pages.HeaderLinks(header, r.URL)
+		if start, _ := c.head.Peek(preference.Searched); !pages.Searches(start, contentType) {
+			break
+		}
+		c.searched.Reset()
+		_, _ = io.CopyN(&c.searched, r.Body, pages.MaxBytes+1) // one more shows that there is more
+		r.Body = io.MultiReader(bytes.NewReader(c.searched.Bytes()), r.Body)
+		if p, err := pages.LinksAndText(c.searched.Bytes(), contentType, r.URL, 0); err == nil {
+			found = append(found, p.Links...)
+		}
+	}
+	for _, l := range found[:min(len(found), pages.MaxRecorded)] {
+		r.Links = append(r.Links, archive.Link{URL: l.URL, Kind: l.Kind(), Rel: l.Rel, Anchor: l.Anchor})
+	}
+}
+
+// code returns the status code, as it is written.
+func (h httpHead) code() string {
+	_, code, _ := strings.Cut(h.first, " ")
+	return strings.TrimSpace(code)
+}
