@@ -35,18 +35,9 @@ const (
 // linksPrefix is the prefix of the index line of the links cell. CDXJ readers skip lines with it.
 const linksPrefix = "!links "
 
-func (l *Link) fits() bool { return fitsURL(l.URL) && fitsKind(l.Kind) }
-
 func fitsURL(u string) bool {
-	if len(u) > maxLinkURL || !strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "https://") {
-		return false
-	}
-	for i := range len(u) {
-		if u[i] <= ' ' || u[i] > '~' {
-			return false
-		}
-	}
-	return true
+	bad := func(r rune) bool { return r <= ' ' || r > '~' }
+	return len(u) <= maxLinkURL && (strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://")) && !strings.ContainsFunc(u, bad)
 }
 
 func fitsKind(kind string) bool {
@@ -72,15 +63,13 @@ func (k *linkChecker) line(line string) error {
 		return fmt.Errorf("%d fields, want source, target, kind, rel and anchor", len(f))
 	}
 	if f[0] != k.source {
-		host, err := naming.HostOf(f[0])
-		if err == nil && host != k.host {
-			err = fmt.Errorf("source %.100q is not of the host %s", f[0], k.host)
-		}
-		if err == nil && !fitsURL(f[0]) {
-			err = fmt.Errorf("source %.100q is not written as a URL", f[0])
-		}
-		if err != nil {
+		switch host, err := naming.HostOf(f[0]); {
+		case err != nil:
 			return err
+		case host != k.host:
+			return fmt.Errorf("source %.100q is not of the host %s", f[0], k.host)
+		case !fitsURL(f[0]):
+			return fmt.Errorf("source %.100q is not written as a URL", f[0])
 		}
 		k.source = strings.Clone(f[0])
 	}
@@ -138,7 +127,7 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
 	n, before := 0, r.URL
 	for i := range r.Links {
-		if link := &r.Links[i]; link.fits() {
+		if link := &r.Links[i]; fitsURL(link.URL) && fitsKind(link.Kind) {
 			same := commonPrefix(link.URL, before)
 			if !fitsText(link.Rel, maxLinkRel) || !fitsText(link.Anchor, maxLinkAnchor) {
 				link = &Link{URL: link.URL, Kind: link.Kind}
