@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/roster"
 )
 
 // fleet is robots that fetch their lists from a manager, in a synctest bubble.
@@ -452,6 +454,31 @@ func TestClockThatWasAYearAhead(t *testing.T) {
 		f.want("a") // r1 may be visiting it
 		pass(wire.LeaseMargin(lease) + 3*time.Minute)
 		f.want("a", "r2")
+	})
+}
+
+// A token for joining that was made by a clock that was ahead is good no longer than others.
+func TestTokenOfAClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+		testkit.Must(t, err)
+		defer d.Close()
+		ahead := 365 * 24 * time.Hour
+		now := func() time.Time { return time.Now().Add(ahead) }
+		m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Now: now})
+		join := func(token string) error {
+			_, err := m.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+			return err
+		}
+		first, _, err := m.Roster.Admit(t.Context(), "r1")
+		testkit.Must(t, err)
+		ahead = 0
+		if err := join(first); !errors.Is(err, roster.ErrToken) {
+			t.Errorf("a token that expires in a year: %v", err)
+		}
+		again, _, err := m.Roster.Admit(t.Context(), "r1")
+		testkit.Must(t, err)
+		testkit.Must(t, join(again))
 	})
 }
 

@@ -99,14 +99,15 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	}
 	secret := newSecret()
 	now := db.Millis(r.assignments.Now())
+	latest := now + (r.opt.TokenLife + time.Hour).Milliseconds() // a token that expires later is of a clock that was ahead
 	var name string
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
 			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0,
 				signing = '', service_key = ?
-			WHERE token_hash = ? AND token_expires > ?
+			WHERE token_hash = ? AND token_expires > ? AND token_expires <= ?
 			RETURNING name`,
-			hash(secret), req.PublicKey, req.Version, now, now, []byte(key.Public()), hash(req.Token), now).Scan(&name)
+			hash(secret), req.PublicKey, req.Version, now, now, []byte(key.Public()), hash(req.Token), now, latest).Scan(&name)
 		if err != nil {
 			return err
 		}

@@ -204,17 +204,30 @@ func (d *Desk) Waiting(ctx context.Context) (w Waiting, err error) {
 	return w, err
 }
 
-// expire ends requests that were not proved in time.
+// expire ends requests that were not proved in time. Those that ended by a clock that was ahead are
+// open again, and those that came by it count from now on.
 func (d *Desk) expire(ctx context.Context) error {
-	old, err := db.Column[string](ctx, d.opt.DB, `SELECT id FROM removals WHERE state = ? AND created < ?`, Open, db.Millis(d.now().Add(-life)))
-	if err != nil || len(old) == 0 {
+	now := d.now()
+	if _, err := d.opt.DB.ExecContext(ctx, `UPDATE removals SET created = ? WHERE created > ?`, db.Millis(now), db.Millis(now.Add(time.Minute))); err != nil {
+		return err
+	}
+	if err := d.turn(ctx, Expired, Open, "reopened", `created >= ?`, now.Add(-life)); err != nil {
+		return err
+	}
+	return d.turn(ctx, Open, Expired, "expired", `created < ?`, now.Add(-life))
+}
+
+// turn brings the requests in a state that were created as which says into another one.
+func (d *Desk) turn(ctx context.Context, from, to State, act, which string, at time.Time) error {
+	ids, err := db.Column[string](ctx, d.opt.DB, `SELECT id FROM removals WHERE state = ? AND `+which, from, db.Millis(at))
+	if err != nil || len(ids) == 0 {
 		return err
 	}
 	return db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
-		for _, id := range old {
-			n, err := db.Exec(ctx, tx, `UPDATE removals SET state = ?, code_hash = NULL WHERE id = ? AND state = ?`, Expired, id, Open)
+		for _, id := range ids {
+			n, err := db.Exec(ctx, tx, `UPDATE removals SET state = ?, code_hash = NULL WHERE id = ? AND state = ?`, to, id, from)
 			if err == nil && n > 0 {
-				err = d.note(ctx, tx, id, byService, "expired", "")
+				err = d.note(ctx, tx, id, byService, act, "")
 			}
 			if err != nil {
 				return err

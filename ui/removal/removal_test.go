@@ -304,6 +304,31 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// A clock that was ahead ends no request for good, and keeps none for longer.
+func TestExpiryByAClockThatWasAhead(t *testing.T) {
+	b := newBench(t)
+	page := b.ask(wishFor("host", www))
+	b.internet.File(www, file, b.token(page))
+	right := b.now
+	b.now = right.AddDate(1, 0, 0)
+	testkit.Must(t, b.Tidy(t.Context()))
+	if got := b.state(page); got != removal.Expired {
+		t.Errorf("a year ahead, it is %s", got)
+	}
+	meanwhile := b.ask(wishFor("host", www))
+	b.now = right.Add(time.Hour)
+	testkit.Must(t, b.Tidy(t.Context()))
+	b.act(http.StatusSeeOther, page, "act", "file")
+	if got := b.state(page); got != removal.Proved {
+		t.Errorf("the clock is right again, and it is %s", got)
+	}
+	b.now = right.Add(16 * 24 * time.Hour)
+	testkit.Must(t, b.Tidy(t.Context()))
+	if got := b.state(meanwhile); got != removal.Expired {
+		t.Errorf("after two weeks, what came by that clock is %s", got)
+	}
+}
+
 // A request is decided once, by whoever is first; to grant one that nothing proves takes an extra
 // word, and to refuse one a reason.
 func TestDecisions(t *testing.T) {
