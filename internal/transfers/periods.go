@@ -226,7 +226,11 @@ func (l *Log) blank(ctx context.Context, k Keeping, now time.Time) error {
 // trim drops single transfers and addresses that are too old, and turns old hours into days.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Single > 0 {
-		if _, err := l.db.ExecContext(ctx, `DELETE FROM transfers WHERE at < ?`, db.Millis(now.Add(-k.Single))); err != nil {
+		// As in the audit log: a clock that is ahead loses nothing before it has written for a day.
+		const day = 24 * time.Hour
+		_, err := l.db.ExecContext(ctx, `DELETE FROM transfers WHERE at < ? AND at <= (SELECT MAX(at) FROM transfers WHERE at <= ?) - ?`,
+			db.Millis(now.Add(-k.Single)), db.Millis(now.Add(-day)), (k.Single - day).Milliseconds())
+		if err != nil {
 			return fmt.Errorf("transfers: drop old ones: %w", err)
 		}
 	}

@@ -89,7 +89,7 @@ func TestKeeping(t *testing.T) {
 		defer d.Close()
 		log := transfers.New(d)
 		const day = 24 * time.Hour
-		for _, age := range []time.Duration{9 * day, 10*day - 30*time.Minute, 11 * day, 30*day - 30*time.Minute, 31 * day} {
+		for _, age := range []time.Duration{23 * time.Hour, day, 9 * day, 10*day - 30*time.Minute, 11 * day, 30*day - 30*time.Minute, 31 * day} {
 			for _, direction := range []string{transfers.Upload, transfers.Download} {
 				testkit.Must(t, log.Record(t.Context(), transfers.Transfer{
 					At: time.Now().Add(-age), Who: direction, Name: age.String(), Bytes: 1, Took: time.Second,
@@ -120,21 +120,31 @@ func TestKeeping(t *testing.T) {
 			ended <- log.Run(ctx, transfers.Keeping{Single: 30 * day, Addresses: 10 * day, Zone: time.UTC}, func(err error) { t.Error(err) })
 		}()
 		synctest.Wait()
-		check("at the start", "216h0m0s download, 216h0m0s upload, 239h30m0s download, 239h30m0s upload, "+
+		check("at the start", "216h0m0s download, 216h0m0s upload, 239h30m0s download, 239h30m0s upload, 23h0m0s download, 23h0m0s upload, 24h0m0s download, 24h0m0s upload, "+
 			"264h0m0s download without address, 264h0m0s upload, 719h30m0s download without address, 719h30m0s upload")
 		time.Sleep(61 * time.Minute)
 		synctest.Wait()
-		check("after an hour", "216h0m0s download, 216h0m0s upload, 239h30m0s download without address, 239h30m0s upload, "+
+		check("after an hour", "216h0m0s download, 216h0m0s upload, 239h30m0s download without address, 239h30m0s upload, 23h0m0s download, 23h0m0s upload, 24h0m0s download, 24h0m0s upload, "+
 			"264h0m0s download without address, 264h0m0s upload")
 		stop()
 		testkit.Must(t, <-ended)
-		sums, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Month, Since: time.Now().Add(-90 * day).UTC()})
+		time.Sleep(365 * day) // or the clock is a year ahead
+		ctx, stop = context.WithCancel(t.Context())
+		go func() {
+			ended <- log.Run(ctx, transfers.Keeping{Single: 30 * day, Zone: time.UTC}, func(err error) { t.Error(err) })
+		}()
+		synctest.Wait()
+		stop()
+		testkit.Must(t, <-ended)
+		check("by a clock that is ahead", "216h0m0s download, 216h0m0s upload, 239h30m0s download without address, 239h30m0s upload, 23h0m0s download, 23h0m0s upload, 24h0m0s download, 24h0m0s upload, "+
+			"264h0m0s download without address, 264h0m0s upload")
+		sums, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Month, Since: time.Now().Add(-500 * day).UTC()})
 		testkit.Must(t, err)
 		var count int64
 		for _, one := range sums {
 			count += one.Count
 		}
-		if count != 10 {
+		if count != 14 {
 			t.Errorf("the sums have %d transfers", count)
 		}
 	})
