@@ -354,12 +354,12 @@ start) start ;;
 stop) stop ;;
 restart | force-reload) stop; start ;;
 foreground) robotd supervise ;;
-status) robotd status ;;
+status | check) robotd "$1" ;;
 log) if systemd; then journalctl -u sheaf-robot.service -n 200 --no-pager; else tail -n 200 "$var/robotd.log"; fi ;;
 leave) stop; robotd leave ;;
 upgrade | remove) action=$1; shift; exec sh "$lib/install-robot.sh" "--$action" "$@" ;;
 *)
-	echo "usage: sheaf-robot start|stop|restart|status|log|leave|upgrade|remove [--purge]" >&2
+	echo "usage: sheaf-robot start|stop|restart|status|check|log|leave|upgrade|remove [--purge]" >&2
 	exit 2
 	;;
 esac
