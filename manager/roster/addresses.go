@@ -22,9 +22,9 @@ const (
 )
 
 // NoteAddress notes from which address a heartbeat came, if the robot visits hosts or has stopped
-// since the last one.
+// since the last one. A robot that is idle visits pages that consumers watch now and then.
 func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr, hb wire.Heartbeat, now time.Time) error {
-	visits := hb.Phase == wire.PhaseCollecting
+	visits := hb.Phase == wire.PhaseCollecting || hb.Phase == wire.PhaseIdle
 	if !from.IsValid() {
 		return nil
 	}
