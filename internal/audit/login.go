@@ -123,7 +123,7 @@ func (l *Log) writeVisit(ctx context.Context, r Row) error {
 	r.At = time.Now()
 	k, id := l.findVisit(&r)
 	if id != 0 {
-		n, err := db.Changed(l.db.ExecContext(ctx, `UPDATE audit SET count = count + 1 WHERE id = ?`, id))
+		n, err := db.Exec(ctx, l.db, `UPDATE audit SET count = count + 1 WHERE id = ?`, id)
 		if err != nil {
 			return fmt.Errorf("audit log: %w", err)
 		}

@@ -81,8 +81,8 @@ func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, 
 		return false, err
 	}
 	failures, _ := strconv.Atoi(string(value))
-	changed, err := db.Changed(r.db.ExecContext(ctx, `UPDATE acme SET value = ?, at_ms = ? WHERE name = ? AND value = ? AND (at_ms <= ? OR at_ms > ?)`,
-		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), r.name(key), string(value), db.Millis(now), db.Millis(now.Add(2*longestPause))))
+	changed, err := db.Exec(ctx, r.db, `UPDATE acme SET value = ?, at_ms = ? WHERE name = ? AND value = ? AND (at_ms <= ? OR at_ms > ?)`,
+		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), r.name(key), string(value), db.Millis(now), db.Millis(now.Add(2*longestPause)))
 	return changed == 1, failed(err)
 }
 

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -37,10 +38,13 @@ func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
 }
 
-// Exec runs a statement and returns the number of rows that it changed.
-func Exec(ctx context.Context, on interface {
+// Execer is a *sql.DB or a *sql.Tx.
+type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}, query string, args ...any) (int64, error) {
+}
+
+// Exec runs a statement and returns the number of rows that it changed.
+func Exec(ctx context.Context, on Execer, query string, args ...any) (int64, error) {
 	res, err := on.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -100,12 +104,21 @@ func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([
 	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
 }
 
-// Changed returns how many rows a statement has changed. It takes the results of ExecContext.
-func Changed(result sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
+// Change runs a statement that must change a row. If it changes none, Change returns none.
+func Change(ctx context.Context, on Execer, none error, query string, args ...any) error {
+	n, err := Exec(ctx, on, query, args...)
+	if err == nil && n == 0 {
+		return none
 	}
-	return result.RowsAffected()
+	return err
+}
+
+// OrNone returns none if err says that a query has found no row, and otherwise err.
+func OrNone(err, none error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return none
+	}
+	return err
 }
 
 // Tuple returns the placeholders of width parameters, in brackets.

@@ -106,11 +106,8 @@ func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator,
 	made := Operator{Name: o.Name, Role: o.Role, Suspended: o.Suspended, Created: time.Now().UTC().Truncate(time.Millisecond)}
 	hash := s.cost.Hash(password)
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
-		n, err := db.Exec(ctx, tx, `INSERT INTO operators (name, password, role, suspended, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+		err := db.Change(ctx, tx, ErrExists, `INSERT INTO operators (name, password, role, suspended, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 			made.Name, hash, string(made.Role), made.Suspended, db.Millis(made.Created))
-		if err == nil && n == 0 {
-			err = ErrExists
-		}
 		if err != nil {
 			return err
 		}
@@ -184,11 +181,7 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 // Remove removes an operator and ends their sessions. Its error is ErrUnknown.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	return wrap(name, db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
-		n, err := db.Exec(ctx, tx, `DELETE FROM operators WHERE name = ?`, name)
-		if err == nil && n == 0 {
-			err = ErrUnknown
-		}
-		if err != nil {
+		if err := db.Change(ctx, tx, ErrUnknown, `DELETE FROM operators WHERE name = ?`, name); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx)

@@ -80,15 +80,12 @@ func (a *Assignments) putHandover(ctx context.Context, h *wire.Handover, body io
 		if err != nil {
 			return err
 		}
-		n, err := db.Exec(ctx, tx, `
+		err = db.Change(ctx, tx, ErrNotWanted, `
 			INSERT INTO handovers (host, robot, made, head, sha256)
 			SELECT h.name, CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM hosts h
 			WHERE h.name = ? AND `+wantedHandover+`
 			ON CONFLICT (host) DO UPDATE SET robot = excluded.robot, made = excluded.made, head = excluded.head, sha256 = excluded.sha256`,
 			h.Robot, db.Millis(time.Now()), string(head), h.ID(), h.Host, h.Robot, h.Robot)
-		if err == nil && n == 0 {
-			err = ErrNotWanted
-		}
 		return err
 	})
 	if err != nil {
@@ -143,11 +140,8 @@ type handoverParts struct {
 func (p *handoverParts) Read(to []byte) (int, error) {
 	if len(p.left) == 0 {
 		err := p.db.QueryRowContext(p.ctx, `SELECT body FROM handover_parts WHERE id = ? AND n = ?`, p.id, p.n).Scan(&p.left)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, io.EOF
-		}
 		if err != nil {
-			return 0, err
+			return 0, db.OrNone(err, io.EOF)
 		}
 		p.n++
 	}

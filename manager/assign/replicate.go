@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -36,11 +35,8 @@ func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) 
 	var copies, parts int
 	var by string
 	err := t.tx.QueryRowContext(ctx, `SELECT copies, parts, parts_by FROM hosts WHERE name = ?`, host).Scan(&copies, &parts, &by)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%s: %w", host, ErrUnknownHost)
-	}
 	if err != nil {
-		return err
+		return db.OrNone(err, fmt.Errorf("%s: %w", host, ErrUnknownHost))
 	}
 	wasSplit := parts > 1
 	if want.Copies > 0 {

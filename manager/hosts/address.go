@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -132,11 +131,8 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	var state State
 	var before string
 	err := t.QueryRowContext(ctx, `SELECT state, grp FROM hosts WHERE name = ?`, host).Scan(&state, &before)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
-	}
 	if err != nil {
-		return err
+		return db.OrNone(err, fmt.Errorf("%s: %w", host, assign.ErrUnknownHost))
 	}
 	if slices.ContainsFunc(a, func(ip netip.Addr) bool { return ip.String() == before }) {
 		group = before

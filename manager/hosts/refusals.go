@@ -90,11 +90,7 @@ func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 // AllowDomain ends the refusal of a domain. Its refused hosts stay refused until an operator adds
 // them. For hosts that robots find from now on, the policy decides.
 func (r *Registry) AllowDomain(ctx context.Context, domain string) error {
-	n, err := db.Exec(ctx, r.db, `DELETE FROM refused_domains WHERE domain = ?`, domain)
-	if err == nil && n == 0 {
-		err = ErrNotRefused
-	}
-	if err != nil {
+	if err := db.Change(ctx, r.db, ErrNotRefused, `DELETE FROM refused_domains WHERE domain = ?`, domain); err != nil {
 		return fmt.Errorf("allow domain %s: %w", domain, err)
 	}
 	return nil

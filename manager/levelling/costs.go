@@ -3,7 +3,6 @@ package levelling
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,11 +65,8 @@ func (b *Book) OfHost(ctx context.Context, host string) (HostCosts, error) {
 	costs := HostCosts{Host: host, Robots: []HostCost{}}
 	var weight sql.NullFloat64
 	err := b.db.QueryRowContext(ctx, `SELECT weight FROM hosts WHERE name = ?`, host).Scan(&weight)
-	if errors.Is(err, sql.ErrNoRows) {
-		return costs, fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
-	}
 	if err != nil {
-		return costs, err
+		return costs, db.OrNone(err, fmt.Errorf("%s: %w", host, assign.ErrUnknownHost))
 	}
 	costs.Weight = weight.Float64
 	err = ReadLog(ctx, b.db, `h.name = ?`, []any{host}, func(robot, _ string, list Samples) {

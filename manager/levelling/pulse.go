@@ -3,7 +3,6 @@ package levelling
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -28,10 +27,7 @@ func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err erro
 	err = tx.QueryRowContext(ctx, `
 		SELECT at, phase, cycle, pages, bytes, ms, links, rate, worked, transfers, flow, week FROM heartbeats WHERE robot = ?`, robot).
 		Scan(&p.at, &p.phase, &p.cycle, &p.pages, &p.bytes, &p.ms, &p.links, &p.rate, &p.worked, &p.transfers, &p.flow, &p.week)
-	if errors.Is(err, sql.ErrNoRows) {
-		return pulse{}, nil
-	}
-	return p, err
+	return p, db.OrNone(err, nil)
 }
 
 // write stores the pulse after a heartbeat.

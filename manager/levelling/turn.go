@@ -38,11 +38,7 @@ func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, to
 // writes. Otherwise this planner could read the assignment just before the other one changes it.
 func (l *Leveller) noteToken(ctx context.Context, token int64) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		n, err := db.Exec(ctx, tx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
-		if err == nil && n == 0 {
-			return ErrFenced
-		}
-		return err
+		return db.Change(ctx, tx, ErrFenced, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
 	})
 }
 

@@ -61,11 +61,7 @@ func (r *Roster) Looked(ctx context.Context, robot string) error {
 
 // set runs an update of one robot. The query's parameters are value and the robot's name.
 func (r *Roster) set(ctx context.Context, robot, query string, value any) error {
-	n, err := db.Exec(ctx, r.db, query, value, robot)
-	if err == nil && n == 0 {
-		err = ErrUnknownRobot
-	}
-	if err != nil {
+	if err := db.Change(ctx, r.db, ErrUnknownRobot, query, value, robot); err != nil {
 		return fmt.Errorf("robot %s: %w", robot, err)
 	}
 	return nil

@@ -91,10 +91,7 @@ func releases(ctx context.Context, q db.Queryer) ([]published, error) {
 func (s *Releases) Key(ctx context.Context) (string, error) {
 	var key string
 	err := s.db.QueryRowContext(ctx, `SELECT key FROM release_key`).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return key, err
+	return key, db.OrNone(err, nil)
 }
 
 // SetKey registers the key that releases are signed with. Robots get it when they join and trust no

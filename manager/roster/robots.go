@@ -239,10 +239,8 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 		var active, stolen bool
 		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL, stolen <> 0 FROM robots WHERE name = ?`, robot).Scan(&active, &stolen)
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
 		case err != nil:
-			return fmt.Errorf("robot %s: %w", robot, err)
+			return fmt.Errorf("robot %s: %w", robot, db.OrNone(err, ErrNoRobot))
 		case active:
 			return fmt.Errorf("robot %s: %w", robot, ErrActive)
 		case stolen:

@@ -118,10 +118,7 @@ func (r *Roster) link(ctx context.Context, robot string) (s site, err error) {
 			err = read()
 		}
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ErrNoRobot
-	}
-	if err != nil {
+	if err = db.OrNone(err, ErrNoRobot); err != nil {
 		return s, fmt.Errorf("robot %s: site: %w", robot, err)
 	}
 	return s, nil

@@ -68,10 +68,7 @@ func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
 		return a.anonymous, nil
 	}
 	known, _, err := a.load(ctx, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("account %s: %w", name, ErrNoAccount)
-	}
-	return known, err
+	return known, db.OrNone(err, fmt.Errorf("account %s: %w", name, ErrNoAccount))
 }
 
 // Find returns the account of a name, from memory if the database is away; nil if there is none, or
@@ -104,13 +101,9 @@ func (a *Accounts) Create(ctx context.Context, known Account, password string) (
 		known.Window = window.Always()
 	}
 	known.Created = time.Now().UTC().Truncate(time.Second)
-	n, err := db.Changed(a.db.ExecContext(ctx,
-		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+	err := db.Change(ctx, a.db, ErrExists, `INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 		known.Name, a.cost.Hash(password), strings.Join(known.Domains, " "), known.Window.String(),
-		storedRate(known.Rate), known.Quota, known.Created.Unix(), known.Email, known.Suspended, known.Terms.stored()))
-	if err == nil && n == 0 {
-		err = ErrExists
-	}
+		storedRate(known.Rate), known.Quota, known.Created.Unix(), known.Email, known.Suspended, known.Terms.stored())
 	if err != nil {
 		return Account{}, "", fmt.Errorf("account %s: %w", known.Name, err)
 	}
@@ -190,11 +183,8 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 		email = COALESCE(?, email), suspended = COALESCE(?, suspended), terms = COALESCE(?, terms)
 		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, c.Email, c.Suspended, terms, name)
 	now, phc, err := scan(row)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return Account{}, fmt.Errorf("account %s: %w", name, ErrNoAccount)
-	case err != nil:
-		return Account{}, fmt.Errorf("account %s: %w", name, err)
+	if err != nil {
+		return Account{}, fmt.Errorf("account %s: %w", name, db.OrNone(err, ErrNoAccount))
 	}
 	if a.memory != nil {
 		a.memory.note(name, now, phc)
@@ -206,11 +196,7 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 // Delete deletes an account. Its next login or HTTP request fails, and its sessions and downloads
 // end: at once in this process, and in others when they look (see Watch).
 func (a *Accounts) Delete(ctx context.Context, name string) error {
-	n, err := db.Changed(a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = ?`, name))
-	if err == nil && n == 0 {
-		err = ErrNoAccount
-	}
-	if err != nil {
+	if err := db.Change(ctx, a.db, ErrNoAccount, `DELETE FROM accounts WHERE name = ?`, name); err != nil {
 		return fmt.Errorf("account %s: %w", name, err)
 	}
 	a.followers.deleted(name)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sheaf/internal/db"
 	"sheaf/internal/passwords"
 )
 
@@ -47,10 +48,8 @@ func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (kn
 func (a *Accounts) Resume(ctx context.Context, name, mark string) (*Account, error) {
 	known, phc, err := a.known(ctx, name)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, ErrCredentials
 	case err != nil:
-		return nil, err
+		return nil, db.OrNone(err, ErrCredentials)
 	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1:
 		return nil, ErrCredentials
 	}
@@ -117,10 +116,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 func (a *Accounts) Admit(ctx context.Context, name string) (known *Account, mark string, err error) {
 	known, phc, err := a.known(ctx, name)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, "", fmt.Errorf("account %s: %w", name, ErrNoAccount)
 	case err != nil:
-		return nil, "", err
+		return nil, "", db.OrNone(err, fmt.Errorf("account %s: %w", name, ErrNoAccount))
 	case known.Suspended:
 		return nil, "", fmt.Errorf("account %s: %w", name, ErrSuspended)
 	}

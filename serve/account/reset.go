@@ -79,10 +79,8 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 	}
 	known, phc, err := a.load(ctx, name)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return "", ErrNoReset
 	case err != nil:
-		return "", err
+		return "", db.OrNone(err, ErrNoReset)
 	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1: // the password has changed since
 		return "", ErrNoReset
 	}
@@ -100,10 +98,7 @@ func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name strin
 		return "", err
 	}
 	hash := sha256.Sum256([]byte(secret))
-	n, err := db.Exec(ctx, a.db, `DELETE FROM password_resets WHERE hash = ?`, hash[:])
-	if err == nil && n == 0 { // another request was faster
-		err = ErrNoReset
-	}
+	err = db.Change(ctx, a.db, ErrNoReset, `DELETE FROM password_resets WHERE hash = ?`, hash[:]) // another request was faster
 	if err != nil {
 		return "", fmt.Errorf("password reset: %w", err)
 	}

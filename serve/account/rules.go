@@ -149,10 +149,7 @@ func (x *Rules) Add(ctx context.Context, r Rule) (Rule, error) {
 
 // Remove ends a rule: what only it hid is visible again. It fails with ErrNoRule.
 func (x *Rules) Remove(ctx context.Context, id int64) error {
-	n, err := db.Exec(ctx, x.db, `UPDATE access_rules SET removed = ? WHERE id = ? AND removed = 0`, db.Millis(x.Now()), id)
-	if err == nil && n == 0 {
-		err = ErrNoRule
-	}
+	err := db.Change(ctx, x.db, ErrNoRule, `UPDATE access_rules SET removed = ? WHERE id = ? AND removed = 0`, db.Millis(x.Now()), id)
 	if err == nil {
 		_, err = x.read(ctx)
 	}

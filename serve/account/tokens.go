@@ -138,11 +138,7 @@ func (a *Accounts) Tokens(ctx context.Context, known string) ([]Token, error) {
 // RevokeToken deletes a token of an account. Sessions and downloads that began with it end: at once
 // in this process, and in others when they look (see Watch). It fails with ErrNoToken.
 func (a *Accounts) RevokeToken(ctx context.Context, known, id string) error {
-	n, err := db.Exec(ctx, a.db, `DELETE FROM account_tokens WHERE account = ? AND id = ?`, known, id)
-	if err == nil && n == 0 {
-		err = ErrNoToken
-	}
-	if err != nil {
+	if err := db.Change(ctx, a.db, ErrNoToken, `DELETE FROM account_tokens WHERE account = ? AND id = ?`, known, id); err != nil {
 		return fmt.Errorf("token %s of account %s: %w", id, known, err)
 	}
 	a.memory.forgetToken(id)

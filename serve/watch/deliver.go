@@ -126,7 +126,7 @@ func (s *deliverer) deliverDue(ctx context.Context) (more bool, err error) {
 func (s *deliverer) hold(ctx context.Context, long time.Duration, list ...delivery) (mine bool, err error) {
 	until := s.table.now().Add(long + claimFor)
 	for _, d := range list {
-		n, err := db.Changed(s.table.db.ExecContext(ctx, `UPDATE watch_deliveries SET due = ? WHERE id = ? AND state = ? AND attempts = ?`, db.Millis(until), d.id, waiting, d.attempts))
+		n, err := db.Exec(ctx, s.table.db, `UPDATE watch_deliveries SET due = ? WHERE id = ? AND state = ? AND attempts = ?`, db.Millis(until), d.id, waiting, d.attempts)
 		if err != nil || n == 0 {
 			return false, err
 		}
@@ -154,8 +154,8 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	}
 	until := db.Millis(now.Add(max(hookTime, s.mails.server.WaitTime()) + claimFor))
 	for _, d := range list {
-		n, err := db.Changed(s.table.db.ExecContext(ctx, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
-			until, d.id, waiting, d.attempts))
+		n, err := db.Exec(ctx, s.table.db, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
+			until, d.id, waiting, d.attempts)
 		if err != nil {
 			return nil, err
 		}

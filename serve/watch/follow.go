@@ -164,7 +164,7 @@ func (f *follower) noticesFor(ctx context.Context, w *Watch, a *account.Account,
 // does nothing if the place is not where it was.
 func (f *follower) advance(ctx context.Context, from, to int64, got *catch) error {
 	return db.Transact(ctx, f.table.db, nil, func(tx *sql.Tx) error {
-		n, err := db.Changed(tx.ExecContext(ctx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from))
+		n, err := db.Exec(ctx, tx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from)
 		if err != nil || n == 0 {
 			return err // another process was quicker
 		}
@@ -174,8 +174,8 @@ func (f *follower) advance(ctx context.Context, from, to int64, got *catch) erro
 			}
 		}
 		for _, n := range got.notices {
-			fresh, err := db.Changed(tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-				n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found)))
+			fresh, err := db.Exec(ctx, tx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+				n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found))
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func (h *hooks) take(ctx context.Context, w *Watch) (t turn, ok bool, err error)
 		return turn{}, false, err
 	}
 	t.until = db.Millis(now.Add(hookTime + claimFor))
-	n, err := db.Changed(h.table.db.ExecContext(ctx, `UPDATE watch_hooks SET resume = ? WHERE account = ? AND webhook = ? AND resume = ?`, t.until, w.Account, w.Webhook, resume))
+	n, err := db.Exec(ctx, h.table.db, `UPDATE watch_hooks SET resume = ? WHERE account = ? AND webhook = ? AND resume = ?`, t.until, w.Account, w.Webhook, resume)
 	return t, n == 1, err
 }
 

@@ -111,11 +111,8 @@ func (d *Desk) look(ctx context.Context, id string, find func(context.Context, t
 		return err
 	}
 	now := d.now()
-	n, err := db.Exec(ctx, d.opt.DB, `UPDATE removals SET checks = checks + 1, checked = ? WHERE id = ? AND checks < ? AND checked <= ?`,
+	err = db.Change(ctx, d.opt.DB, errLooks, `UPDATE removals SET checks = checks + 1, checked = ? WHERE id = ? AND checks < ? AND checked <= ?`,
 		db.Millis(now), id, looksEach, db.Millis(now.Add(-lookPause)))
-	if err == nil && n == 0 {
-		err = errLooks
-	}
 	if err != nil {
 		return err
 	}
