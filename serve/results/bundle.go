@@ -91,18 +91,23 @@ type Bundles struct {
 // GetOrBuild returns what build makes. If build was called before with the same key, version of the
 // catalog and scope, it may return that bundle.
 func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Bundle, error)) (*Bundle, error) {
-	v, err := x.Archive.View(ctx, a)
+	return getOrBuild(ctx, x.Archive, a, "bundle", key, build)
+}
+
+// getOrBuild is GetOrBuild for a kind of file.
+func getOrBuild[T interface{ memory() int64 }](ctx context.Context, of *library.Library, a *account.Account, kind, key string, build func(context.Context) (T, error)) (T, error) {
+	v, err := of.View(ctx, a)
 	if err != nil {
-		return nil, err
+		return *new(T), err
 	}
-	key = fmt.Sprintf("bundle %d %s %s", v.Snap.Version(), v.Seen(), key)
+	key = fmt.Sprintf("%s %d %s %s", kind, v.Snap.Version(), v.Seen(), key)
 	v.Release()
-	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Bundle, int64, error) {
-		b, err := build(ctx)
+	return cache.GetOrCompute(ctx, of.Memo, key, func(ctx context.Context) (T, int64, error) {
+		made, err := build(ctx)
 		if err != nil {
-			return nil, 0, err
+			return made, 0, err
 		}
-		return b, b.memory(), nil
+		return made, made.memory(), nil
 	})
 }
 

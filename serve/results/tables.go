@@ -12,7 +12,6 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/api"
-	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
@@ -39,6 +38,8 @@ type tableHead struct {
 
 // headCost is about what a table takes in memory, in bytes.
 const headCost = 1024
+
+func (t *Table) memory() int64 { return t.cost }
 
 // Records returns the number of records.
 func (t *Table) Records() int64 { return t.Rows }
@@ -72,22 +73,9 @@ type Tables struct {
 	Access  *account.Access
 }
 
-// GetOrBuild returns what build makes. If build was called before with the same key, version of the
-// catalog and scope, it may return that table.
+// GetOrBuild is Bundles.GetOrBuild for tables.
 func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Table, error)) (*Table, error) {
-	v, err := x.Archive.View(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	key = fmt.Sprintf("table %d %s %s", v.Snap.Version(), v.Seen(), key)
-	v.Release()
-	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
-		t, err := build(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		return t, t.cost, nil
-	})
+	return getOrBuild(ctx, x.Archive, a, "table", key, build)
 }
 
 // TableSink takes the records of a table, host by host. It must not be used concurrently.
