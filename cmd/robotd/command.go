@@ -27,7 +27,11 @@ func command() *cobra.Command {
 	root.PersistentFlags().String("config", "", "file with settings (YAML)")
 	root.PersistentFlags().String("data", "", "the robot's folder")
 	root.Flags().AddFlagSet(run.Flags())
-	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand(), checkCommand(),
+	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(),
+		pausing("pause", "Visit no hosts until \"robotd resume\", over restarts too; batches are still uploaded", true,
+			"the robot pauses: pages in hand are finished, batches are uploaded", "the robot will be paused when it runs"),
+		pausing("resume", "End a pause", false, "the robot goes on", "the robot will not be paused when it runs"),
+		tapCommand(), checkCommand(),
 		superviseCommand(), verifyReleaseCommand(), handCommand())
 	return commandline.Prepare(root, robotd.Version)
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"sheaf/internal/files"
 )
@@ -70,4 +73,16 @@ func Lock(dir string) (io.Closer, error) {
 		return nil, fmt.Errorf("another robotd works in %s: %w", dir, err)
 	}
 	return files.Held{File: f}, nil
+}
+
+// Summed returns the text with its checksum before it.
+func Summed(text string) string {
+	return fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text)
+}
+
+// Unsummed returns the text after the checksum, and whether the checksum is right.
+func Unsummed(line string) (text string, ok bool) {
+	sum, text, _ := strings.Cut(line, " ")
+	want, err := strconv.ParseUint(sum, 16, 32)
+	return text, err == nil && len(sum) == 8 && uint32(want) == crc32.ChecksumIEEE([]byte(text))
 }

@@ -14,12 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/manager"
 	"sheaf/manager/balance"
 )
 
 func BalanceCommand() *cobra.Command {
 	cmd := OperatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
-	cmd.AddCommand(balancePlan(), balanceShow(), balanceSeries(), balanceCosts(), balanceForecast(), balanceCancel())
+	cmd.AddCommand(balancePlan(), balanceShow(), balanceSeries(), balanceCosts(), balanceForecast(),
+		asks("cancel", "Give up the plan that is being made; the last one stays", manager.CancelPlan, nil))
 	return cmd
 }
 
@@ -90,7 +92,10 @@ type costsInput struct {
 }
 
 func readCosts(name string) (in costsInput, err error) {
-	data, err := readFileOr(name, os.Stdin)
+	data, err := os.ReadFile(name)
+	if name == "-" {
+		data, err = io.ReadAll(os.Stdin)
+	}
 	if err != nil {
 		return in, err
 	}
@@ -171,13 +176,6 @@ func readPlan(name string, c *balance.Costs) (balance.Plan, error) {
 		return nil, fmt.Errorf("%s: plan of %d hosts, the costs are of %d", name, len(file.Assignment), c.Hosts)
 	}
 	return file.Assignment, nil
-}
-
-func readFileOr(name string, standard io.Reader) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(standard)
-	}
-	return os.ReadFile(name)
 }
 
 // paperRounds is the number of rounds of levelling in docs/papers.md, paper 001 (4.3.1, Figure 18).

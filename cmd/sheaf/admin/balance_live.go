@@ -178,10 +178,6 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 	})(cmd, nil)
 }
 
-func balanceCancel() *cobra.Command {
-	return asks("cancel", "Give up the plan that is being made; the last one stays", manager.CancelPlan, nil)
-}
-
 func sentences(w io.Writer, list []string) {
 	for _, s := range list {
 		fmt.Fprintf(w, "\n%s\n", s)

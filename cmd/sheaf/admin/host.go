@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/archive/upkeep"
 	"sheaf/internal/commandline"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
@@ -21,7 +22,11 @@ func HostCommand() *cobra.Command {
 	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostShowCommand(), hostSetCommand(), hostAssignCommand(), each(&cobra.Command{Use: "rm HOST…", Short: "Stop collecting hosts; what is archived of them stays"}, manager.RemoveHost), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
-		hostDomainCommand(), hostPrefixCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
+		hostDomainCommand(), hostPrefixCommand(),
+		takedownCommand("takedown", "Take down a host, also what is collected later; or only one edition of it, or the pages below a URL",
+			upkeep.TakeDown, "%s is taken down from version %d on\n"),
+		takedownCommand("restore", "Lift a take-down; what was deleted meanwhile does not come back",
+			upkeep.Lift, "%s is there again from version %d on\n"), hostTakedownsCommand())
 	return cmd
 }
 
@@ -200,24 +205,15 @@ back when it is heard of again. With --auto the plan decides again.`,
 
 func hostShowCommand() *cobra.Command {
 	return asks("show HOST", "Show a host: who collects it and how, and what its last visits have shown", manager.ShowHost, func(w io.Writer, h hosts.Host) {
-		fact := func(name, value string) {
-			if value != "" {
-				fmt.Fprintf(w, "%-10s %s\n", name, value)
-			}
-		}
-		fact("host", h.Name)
-		fact("state", string(h.State))
-		fact("robots", robotsOf(h))
-		fact("assigned", h.PinReason)
-		fact("addresses", strings.Join(h.Addresses, " "))
-		fact("found by", cmp.Or(h.Source, "operator")+" at "+Moment(h.Created))
-		fact("interval", h.Interval)
-		fact("shortest", h.Shortest)
+		pages := ""
 		if h.Pages > 0 {
-			fact("pages", strconv.Itoa(h.Pages)+" a visit")
+			pages = strconv.Itoa(h.Pages) + " a visit"
 		}
-		fact("reason", h.Reason)
-		fact("seeds", strings.Join(h.Seeds, " "))
+		facts(w, [][2]string{
+			{"host", h.Name}, {"state", string(h.State)}, {"robots", robotsOf(h)}, {"assigned", h.PinReason}, {"addresses", strings.Join(h.Addresses, " ")},
+			{"found by", cmp.Or(h.Source, "operator") + " at " + Moment(h.Created)}, {"interval", h.Interval}, {"shortest", h.Shortest},
+			{"pages", pages}, {"reason", h.Reason}, {"seeds", strings.Join(h.Seeds, " ")},
+		})
 		if len(h.Visits) == 0 {
 			fmt.Fprintln(w, "\nno robot has told of a visit")
 			return

@@ -13,16 +13,6 @@ import (
 	"sheaf/internal/route"
 )
 
-func hostTakedownCommand() *cobra.Command {
-	return takedownCommand("takedown", "Take down a host, also what is collected later; or only one edition of it, or the pages below a URL",
-		upkeep.TakeDown, "%s is taken down from version %d on\n")
-}
-
-func hostRestoreCommand() *cobra.Command {
-	return takedownCommand("restore", "Lift a take-down; what was deleted meanwhile does not come back",
-		upkeep.Lift, "%s is there again from version %d on\n")
-}
-
 // takedownCommand returns a command that asks for an operation on a host. It prints done, a format
 // for the request's subject and the catalog's version.
 func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
