@@ -102,7 +102,7 @@ func (s *currentSite) update(m *maker.CurrentMaker) {
 // read returns a file, or nil if the account sees none at the path.
 func (s *currentSite) read(a *account.Account, path string) []byte {
 	s.t.Helper()
-	return servetest.Read(s.t, s.Library, a, path)
+	return readIfAny(s.t, s.Library, a, path)
 }
 
 // list returns the names in a directory, and the ETags of its files.

@@ -62,7 +62,7 @@ func newTableSite(t *testing.T) *tableSite {
 // read returns a file, or nil if the account sees none at the path.
 func (s *tableSite) read(a *account.Account, path string) []byte {
 	s.t.Helper()
-	return servetest.Read(s.t, s.Library, a, path)
+	return readIfAny(s.t, s.Library, a, path)
 }
 
 // urls returns what the tables of records of a domain's volumes have, as the MANIFEST lists them.

@@ -29,15 +29,6 @@ func (c *Changes) Fade(many int) {
 	}
 }
 
-// Naive returns the changes found per day. This is too low, since two changes between two visits
-// count as one.
-func (c *Changes) Naive() float64 {
-	if c.TimeKept+c.TimeMoved <= 0 {
-		return 0
-	}
-	return float64(c.Changed) / (c.TimeKept + c.TimeMoved)
-}
-
 // Rate estimates the changes a day. It uses the estimator of Cho and Garcia-Molina, "Estimating
 // frequency of change" (2003), −ln((n−X+0.5)/(n+0.5))/I, with times instead of counts, so that
 // intervals may differ. I is the mean interval in which a change was found; those are longer than

@@ -162,7 +162,7 @@ func TestChangeRate(t *testing.T) {
 				c.Observe(days, rng.Float64() < -math.Expm1(-rate*days))
 			}
 			r, _ := c.Rate()
-			naive, ours = naive+c.Naive()/pages, ours+r/pages
+			naive, ours = naive+float64(c.Changed)/(c.TimeKept+c.TimeMoved)/pages, ours+r/pages
 		}
 		t.Logf("rate %.1f: naive %.3f, estimated %.3f of the truth", rate, naive/rate, ours/rate)
 		if ours/rate < 0.95 || ours/rate > 1.05 {

@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"encoding/base32"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -237,18 +236,6 @@ func Digest(body string) string {
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// Read returns what is at a path of the tree, or nil if the account sees nothing there.
-func Read(t testing.TB, l *serve.Library, a *account.Account, path string) []byte {
-	t.Helper()
-	f, err := l.Tree.Open(t.Context(), a, path)
-	if errors.Is(err, library.ErrNotFound) {
-		return nil
-	}
-	testkit.Must(t, err)
-	defer f.Close()
-	return ReadFile(t, f)
 }
 
 // ReadFile returns the bytes of a file. It fails the test if their number or their digest is not

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -151,13 +150,6 @@ func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
 	testkit.Must(t, err)
 	b.Signed = signed
 	return b
-}
-
-// Envelope signs any bytes as if they were a manifest.
-func (r *Robots) Envelope(body []byte) ([]byte, error) {
-	return json.Marshal(map[string]string{
-		"signed": string(body), "ed25519": base64.StdEncoding.EncodeToString(ed25519.Sign(r.Key, body)),
-	})
 }
 
 // Resign updates the manifest after a test has changed the batch's bytes, and signs it.

@@ -48,18 +48,6 @@ func Member(data, more []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(len(data)))
 }
 
-// HeadBomb returns a body's member whose record header decodes to n zero bytes.
-func HeadBomb(n int) []byte {
-	var blocks bytes.Buffer
-	w, _ := flate.NewWriter(&blocks, flate.BestCompression)
-	w.Write(make([]byte, n))
-	w.Flush()
-	wp := append([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), blocks.Bytes()...)
-	more := append([]byte("WS\x11\x00"), make([]byte, 17)...)
-	more = binary.LittleEndian.AppendUint16(append(more, "WP"...), uint16(len(wp)))
-	return Member(nil, append(more, wp...))
-}
-
 // TarHeader makes a tar header block with a correct sum, which includes the edits.
 func TarHeader(name string, kind byte, size int, edits ...func(h []byte)) []byte {
 	h := make([]byte, 512)
@@ -124,21 +112,6 @@ func Tail(t testing.TB, manifest []byte) []byte {
 	_, _, err := archive.NewBatchWriter(&tail).Finish(manifest)
 	testkit.Must(t, err)
 	return tail.Bytes()
-}
-
-// Cut ends the batch after n bytes, with a manifest that fits and is signed.
-func (r *Robots) Cut(t testing.TB, b *Batch, n int64) *Batch {
-	t.Helper()
-	m := *b.Manifest
-	m.Hosts = nil
-	for _, h := range b.Manifest.Hosts {
-		if h.Offset < n {
-			h.Length = min(h.Length, n-h.Offset)
-			h.SHA256 = wire.Digest(b.Data[h.Offset : h.Offset+h.Length])
-			m.Hosts = append(m.Hosts, h)
-		}
-	}
-	return r.Resign(t, &Batch{ID: b.ID, Data: b.Data[:n:n], Manifest: &m})
 }
 
 // Range returns the part of the batch's n-th host.

@@ -72,14 +72,6 @@ func (f Families) Value(name string, labels ...string) (float64, bool) {
 // valueOf returns the value of a gauge or counter.
 func valueOf(m *dto.Metric) float64 { return m.GetGauge().GetValue() + m.GetCounter().GetValue() }
 
-// Want expects a value.
-func (f Families) Want(t testing.TB, want float64, name string, labels ...string) {
-	t.Helper()
-	if got, ok := f.Value(name, labels...); !ok || got != want {
-		t.Errorf("%s%q is %v (found: %v), want %v", name, labels, got, ok, want)
-	}
-}
-
 // series returns the values of the gauges and counters of a name, each by its metric with labels as
 // Prometheus writes it. more are labels that are added, such as `job="sheaf"`.
 func (f Families) series(name string, more ...string) map[string]float64 {

@@ -111,14 +111,14 @@ func TestMetricsAreWellMade(t *testing.T) {
 		}
 	}
 	for _, source := range []string{"catalog", "disks", "ftp", "health", "ingest", "jobs", "manager", "store", "transfers", "watches"} {
-		all.Want(t, 1, "sheaf_source_up", "source", source)
+		want(t, all, 1, "sheaf_source_up", "source", source)
 	}
-	all.Want(t, 1, "sheaf_up")
-	all.Want(t, 1, "sheaf_robots", "state", "working")
-	all.Want(t, 1, "sheaf_http_requests_total", "route", "none", "method", "get", "code", "404")
-	all.Want(t, 1, "sheaf_http_requests_total", "route", "/", "method", "get", "code", "200")
-	all.Want(t, 1<<20, "sheaf_transfer_bytes_total", "direction", "upload", "protocol", "http")
-	all.Want(t, 1, "sheaf_durable_writes_total", "room", "catalog", "write", "publish-version")
+	want(t, all, 1, "sheaf_up")
+	want(t, all, 1, "sheaf_robots", "state", "working")
+	want(t, all, 1, "sheaf_http_requests_total", "route", "none", "method", "get", "code", "404")
+	want(t, all, 1, "sheaf_http_requests_total", "route", "/", "method", "get", "code", "200")
+	want(t, all, 1<<20, "sheaf_transfer_bytes_total", "direction", "upload", "protocol", "http")
+	want(t, all, 1, "sheaf_durable_writes_total", "room", "catalog", "write", "publish-version")
 }
 
 // Profiles and metrics are on their own address only, which can be left out.
@@ -147,15 +147,23 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	s := metered(t, nil)
 	testkit.Must(t, s.state.db.Close())
 	all := scrape(t, s)
-	all.Want(t, 0, "sheaf_up")
-	all.Want(t, 0, "sheaf_check_up", "check", "database")
-	all.Want(t, 0, "sheaf_source_up", "source", "ingest")
-	all.Want(t, 0, "sheaf_source_up", "source", "manager")
-	all.Want(t, 1, "sheaf_source_up", "source", "catalog")
+	want(t, all, 0, "sheaf_up")
+	want(t, all, 0, "sheaf_check_up", "check", "database")
+	want(t, all, 0, "sheaf_source_up", "source", "ingest")
+	want(t, all, 0, "sheaf_source_up", "source", "manager")
+	want(t, all, 1, "sheaf_source_up", "source", "catalog")
 	if _, ok := all.Value("sheaf_store_operations_total", "operation", "list"); !ok {
 		t.Error("nothing of the store")
 	}
 	if all["sheaf_batches"] != nil {
 		t.Error("batches without a database")
+	}
+}
+
+// want expects a value.
+func want(t testing.TB, f metricstest.Families, want float64, name string, labels ...string) {
+	t.Helper()
+	if got, ok := f.Value(name, labels...); !ok || got != want {
+		t.Errorf("%s%q is %v (found: %v), want %v", name, labels, got, ok, want)
 	}
 }

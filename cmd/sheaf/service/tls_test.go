@@ -120,7 +120,7 @@ func TestReplacedCertificate(t *testing.T) {
 		}
 		return fmt.Errorf("%v: %s", err, body)
 	})
-	scrape(t, s).Want(t, 0, "sheaf_check_up", "check", checkCertificates)
+	want(t, scrape(t, s), 0, "sheaf_check_up", "check", checkCertificates)
 
 	testkit.Must(t, os.WriteFile(cert, newCert, 0o600))
 	testkit.Must(t, os.WriteFile(key, newKey, 0o600))

@@ -37,7 +37,7 @@ func TestWhatIsWrongIsToldEverywhere(t *testing.T) {
 			t.Errorf("%s: %v\n%s", when, found, page("en"))
 		}
 		for _, kind := range board.Kinds() {
-			scrape(t, s).Want(t, 0, "sheaf_wrong", "kind", kind)
+			want(t, scrape(t, s), 0, "sheaf_wrong", "kind", kind)
 		}
 	}
 	well("before")
@@ -64,7 +64,7 @@ func TestWhatIsWrongIsToldEverywhere(t *testing.T) {
 		if !strings.Contains(english, says[0]) || !strings.Contains(english, says[1]) || !strings.Contains(japanese, says[2]) {
 			t.Errorf("%s is not on the board", kind)
 		}
-		scrape(t, s).Want(t, 1, "sheaf_wrong", "kind", kind)
+		want(t, scrape(t, s), 1, "sheaf_wrong", "kind", kind)
 	}
 	if len(found) != 3 || strings.Contains(english, "Nothing is wrong") {
 		t.Errorf("wrong are %v", found)
