@@ -35,11 +35,7 @@ func robotState(r *roster.Robot) string {
 
 // Wrong gives the present failures, by kind.
 func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
-	return metrics.Source{Name: "wrong", Ask: func(ctx context.Context, out *metrics.Out) error {
-		all, err := list(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("wrong", list, func(out *metrics.Out, all []board.Failure) {
 		count := make(map[string]int)
 		for _, f := range all {
 			count[f.Kind]++
@@ -47,8 +43,7 @@ func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
 		for _, kind := range board.Kinds() {
 			out.Gauge("wrong", "What is wrong now, as the board and sheaf wrong list it, by kind. Each process tells what it can by its roles.", float64(count[kind]), "kind", kind)
 		}
-		return nil
-	}}
+	})
 }
 
 // Manager gives the robots and the waiting hosts.

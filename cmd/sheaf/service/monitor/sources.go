@@ -29,6 +29,17 @@ func age(now, t time.Time) float64 {
 	return max(now.Sub(t).Seconds(), 0)
 }
 
+// asking returns a source that tells of what it asks for.
+func asking[T any](name string, ask func(context.Context) (T, error), tell func(*metrics.Out, T)) metrics.Source {
+	return metrics.Source{Name: name, Ask: func(ctx context.Context, out *metrics.Out) error {
+		v, err := ask(ctx)
+		if err == nil {
+			tell(out, v)
+		}
+		return err
+	}}
+}
+
 // Store gives the counts of a store's operations. They do not include local files that the kernel
 // sends to clients.
 func Store(usages func() store.Usages) metrics.Source {
@@ -67,11 +78,7 @@ func Disks(dirs map[string]string) metrics.Source {
 // Scrub gives the progress and the findings of reading the whole store. copied says that there is a
 // second copy.
 func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metrics.Source {
-	return metrics.Source{Name: "scrub", Ask: func(ctx context.Context, out *metrics.Out) error {
-		s, err := state(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("scrub", state, func(out *metrics.Out, s upkeep.Scrub) {
 		now := time.Now()
 		out.Gauge("scrub_ratio", "Part of the store that the round under way has verified.", s.Ratio())
 		out.Gauge("scrub_ended_seconds", "Time since the last round through the whole store ended; 0: none has.", age(now, s.Ended))
@@ -84,8 +91,7 @@ func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metri
 		if copied {
 			out.Gauge("store_copy_age_seconds", "Time since the second copy of the store had everything.", age(now, s.CopySince()))
 		}
-		return nil
-	}}
+	})
 }
 
 // Backed counts the consumers' reads that needed the copy of the store.
@@ -99,11 +105,7 @@ func Backed(b *store.Backed) metrics.Source {
 // Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is
 // the window of publication; nil: always open.
 func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
-	return metrics.Source{Name: "ingest", Ask: func(ctx context.Context, out *metrics.Out) error {
-		held, err := in.Held(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("ingest", in.Held, func(out *metrics.Out, held []inbox.Buffer) {
 		now := time.Now()
 		var ready inbox.Buffer
 		for _, b := range held {
@@ -121,8 +123,7 @@ func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
 		if next, ok := schedule.Next(now); ok {
 			out.Gauge("publication_next_seconds", "Time until the publish window opens; 0: it is open.", max(next.Sub(now).Seconds(), 0))
 		}
-		return nil
-	}}
+	})
 }
 
 // patience is how long a batch may wait for its publication while the window is open.
@@ -208,11 +209,7 @@ func Running(r *transfers.Running) metrics.Source {
 
 // Watches gives the numbers of notices to consumers that wait, have failed or were given up.
 func Watches(w *watch.Watches) metrics.Source {
-	return metrics.Source{Name: "watches", Ask: func(ctx context.Context, out *metrics.Out) error {
-		list, err := w.Deliveries(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("watches", w.Deliveries, func(out *metrics.Out, list []watch.Deliveries) {
 		by := map[string]watch.Deliveries{"mail": {}, "webhook": {}}
 		for _, d := range list {
 			by[d.Channel] = d
@@ -225,47 +222,32 @@ func Watches(w *watch.Watches) metrics.Source {
 			}
 			out.Gauge("watch_overdue_seconds", "Time since the first notice should have been sent.", age(now, d.Due), "channel", channel)
 		}
-		return nil
-	}}
+	})
 }
 
 // Mails gives the number of undelivered mails.
 func Mails(o *mailer.Outbox) metrics.Source {
-	return metrics.Source{Name: "mails", Ask: func(ctx context.Context, out *metrics.Out) error {
-		c, err := o.Counts(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("mails", o.Counts, func(out *metrics.Out, c mailer.Counts) {
 		for state, n := range map[string]int64{"waiting": c.Waiting, "failing": c.Failing, "given_up": c.GivenUp} {
 			out.Gauge("mails", "Mails to owners of sites, partners and accounts that are not delivered: that wait to be sent, that failed and will be tried again, and that were given up in the last 30 days.",
 				float64(n), "state", state)
 		}
-		return nil
-	}}
+	})
 }
 
 // Removals gives the numbers of waiting requests for removal.
 func Removals(d *removal.Desk) metrics.Source {
-	return metrics.Source{Name: "removals", Ask: func(ctx context.Context, out *metrics.Out) error {
-		w, err := d.Waiting(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("removals", d.Waiting, func(out *metrics.Out, w removal.Waiting) {
 		for state, n := range map[string]int64{"open": w.Open, "proved": w.Proved, "granted": w.Granted} {
 			out.Gauge("removals", "Requests for removal that wait: open for their proof, proved for a decision, granted to be carried out.", float64(n), "state", state)
 		}
 		out.Gauge("removal_undecided_seconds", "Time since the first request that waits for a decision was proved; 0: none waits.", age(time.Now(), w.Since))
-		return nil
-	}}
+	})
 }
 
 // Jobs gives the numbers of consumers' background queries.
 func Jobs(j *results.Jobs) metrics.Source {
-	return metrics.Source{Name: "jobs", Ask: func(ctx context.Context, out *metrics.Out) error {
-		queues, err := j.Queues(ctx)
-		if err != nil {
-			return err
-		}
+	return asking("jobs", j.Queues, func(out *metrics.Out, queues []results.Queue) {
 		by := map[string]results.Queue{"queued": {}, "running": {}}
 		for _, q := range queues {
 			by[q.State] = q
@@ -275,6 +257,5 @@ func Jobs(j *results.Jobs) metrics.Source {
 			out.Gauge("jobs", "Consumers' queries in the background.", float64(q.Jobs), "state", state)
 			out.Gauge("jobs_oldest_seconds", "Time since the first of them was asked for; 0: there is none.", age(now, q.Oldest), "state", state)
 		}
-		return nil
-	}}
+	})
 }
