@@ -24,9 +24,14 @@ type Process struct {
 // and system mode.
 func (p *Process) CPU(t testing.TB) time.Duration {
 	t.Helper()
-	time.Sleep(50 * time.Millisecond) // for children to end and be waited for
 	ticks := 0
 	for _, pid := range p.PIDs {
+		for range 100 { // until its children, if it has any, have ended and were waited for
+			time.Sleep(50 * time.Millisecond)
+			if of, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil || len(of) == 0 {
+				break
+			}
+		}
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		testkit.Must(t, err)
 		_, rest, _ := strings.Cut(string(text), ") ")
