@@ -176,6 +176,34 @@ func (p Prefix) Meets(o Prefix) bool {
 
 // spell returns the forms of a URL. Of a text that cannot be parsed, the path stays as it is.
 func spell(url string) spelling {
+	if s, ok := spellPlain(url); ok {
+		return s
+	}
+	return spellAny(url)
+}
+
+// spellPlain is spell for URLs that are in the normal form, like most: their paths have lower-case
+// letters, digits and little else. ok is false for others.
+func spellPlain(url string) (s spelling, ok bool) {
+	scheme, rest, _ := strings.Cut(url, "://")
+	at := strings.IndexByte(rest, '/')
+	if scheme != "http" && scheme != "https" || at < 0 || !plainHost(rest[:at]) {
+		return s, false
+	}
+	path := rest[at:]
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', isDigit(c), c == '-', c == '_', c == '~':
+		case (c == '/' || c == '.') && (i == 0 || path[i-1] != '/'):
+		default:
+			return s, false
+		}
+	}
+	return spelling{host: rest[:at], path: path, key: path[:max(1, len(strings.TrimSuffix(path, "/")))]}, true
+}
+
+// spellAny is spell for all URLs.
+func spellAny(url string) spelling {
 	_, rest, _ := strings.Cut(url, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	rest, _, _ = strings.Cut(rest[min(len(rest), strings.IndexAny(rest+"/", "/?#")):], "#")

@@ -78,10 +78,13 @@ func TestPrefix(t *testing.T) {
 
 // What a person writes is refused or has one form, which names itself.
 func FuzzPrefix(f *testing.F) {
-	for _, text := range []string{"http://www.example.jp/", "https://例え.jp/x?y", "http://[::1]:8080/a", "http://a.jp", "http:///", "x", "http://a.jp/%%66", "http://a.jp/;sid=0a1b2c3d4e5f/..;x"} {
+	for _, text := range []string{"http://www.example.jp/", "https://例え.jp/x?y", "http://[::1]:8080/a", "http://a.jp", "http:///", "x", "http://a.jp/%%66", "https://www.example.jp/~me/a-b_c/x.html", "http://192.0.2.1/a/", "http://a.jp/.x/..", "http://a.jp/;sid=0a1b2c3d4e5f/..;x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if s, ok := spellPlain(text); ok && s != spellAny(text) {
+			t.Errorf("%q is %q, and read in full %q", text, s, spellAny(text))
+		}
 		p, err := ParsePrefix(text)
 		if err != nil {
 			return
