@@ -170,7 +170,7 @@ func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Tem
 	h.Add("Vary", "Accept, "+VaryLanguage)
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		w.Write(body.Bytes())
+		w.Write(bytes.Clone(body.Bytes())) // the buffer is about twice as large, and a slow reader would keep it
 	}
 	return nil
 }

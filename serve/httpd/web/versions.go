@@ -15,7 +15,7 @@ import (
 )
 
 // maxListed is how many versions one page lists. They are the newest.
-const maxListed = 2000
+const maxListed = 1000
 
 //go:embed versions.html
 var versionsText string
