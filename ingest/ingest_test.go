@@ -263,13 +263,13 @@ func TestAcceptRefuses(t *testing.T) {
 	t.Run("not whole", func(t *testing.T) {
 		cut := &batchtest.Batch{ID: b.ID, Data: b.Data[:len(b.Data)-1]}
 		_, _, err := h.in.Acceptor.Accept(t.Context(), h.upload(cut), b.Signed)
-		var inc *accept.Incomplete
+		var inc *inbox.Incomplete
 		if !errors.As(err, &inc) || inc.Have != inc.Want-1 {
 			t.Fatalf("got %v", err)
 		}
 	})
 	t.Run("no upload", func(t *testing.T) {
-		var inc *accept.Incomplete
+		var inc *inbox.Incomplete
 		if _, _, err := h.in.Acceptor.Accept(t.Context(), accept.Upload{Batch: b.ID, Robot: batchtest.Robot}, b.Signed); !errors.As(err, &inc) {
 			t.Fatalf("got %v", err)
 		}

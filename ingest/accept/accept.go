@@ -57,16 +57,6 @@ func New(opt Options) *Acceptor {
 	return &Acceptor{opt: opt, accepting: files.NewMutex(opt.Accepting)}
 }
 
-// Incomplete says that a manifest came before all bytes of its batch.
-type Incomplete struct {
-	Batch      wire.BatchID
-	Have, Want int64 // bytes
-}
-
-func (e *Incomplete) Error() string {
-	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
-}
-
 // ErrMalformed says that a manifest cannot be read, or belongs to another batch.
 var ErrMalformed = errors.New("not a manifest of this batch")
 
@@ -87,9 +77,9 @@ type Upload struct {
 // Accept may be repeated after any error, and called for one batch twice at the same time: one of
 // the calls returns fresh.
 //
-// Errors: ErrMalformed; *Incomplete (send the rest); *inbox.Refusal with ReasonBadSignature or
-// ReasonIDReuse (a whole file is kept in the quarantine beside the batch, never in its place). Any
-// other error may pass by itself.
+// Errors: ErrMalformed; *inbox.Incomplete (send the rest); *inbox.Refusal with ReasonBadSignature
+// or ReasonIDReuse (a whole file is kept in the quarantine beside the batch, never in its place).
+// Any other error may pass by itself.
 func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	key, err := a.opt.Robots.RobotKey(ctx, up.Robot)
 	if err != nil {
@@ -181,31 +171,12 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 	if b.Express, err = a.express(ctx, m); err != nil {
 		return nil, false, err
 	}
-	if err := a.enter(ctx, b, up.Path, signed); err != nil {
+	if err := a.opt.Enter(ctx, b, up.Path, signed); err != nil {
 		return nil, false, err
 	}
 	a.opt.Log.InfoContext(ctx, "batch received", "batch", b.Batch, "robot", b.Robot, "bytes", b.Size, "hosts", b.Hosts, "protocol", b.Protocol)
 	a.opt.Received.Ring()
 	return receiptOf(b), true, nil
-}
-
-// enter checks the size and enters a batch: first the files, then the row. The batch counts only
-// from the row on.
-func (a *Acceptor) enter(ctx context.Context, b *inbox.Batch, path string, signed []byte) error {
-	have, err := inbox.TreeSize(path)
-	if err != nil {
-		return err
-	}
-	if have != b.Size {
-		return &Incomplete{b.Batch, max(have, 0), b.Size}
-	}
-	if err := a.opt.Place(ctx, b, path, signed); err != nil {
-		return err
-	}
-	if err := a.opt.Write(inbox.BoundaryEnter, func() error { return a.opt.Ledger.Enter(ctx, b) }); err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	return nil
 }
 
 // refuse returns the refusal. If the upload is whole, it keeps it in the quarantine; if that fails,
@@ -216,8 +187,8 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 		return r
 	}
 	b := a.refused(m, up, wire.Digest(signed), r)
-	err := a.opt.Quarantine.PutRefused(ctx, b, func() error { return a.enter(ctx, b, up.Path, signed) })
-	var cut *Incomplete
+	err := a.opt.Quarantine.PutRefused(ctx, b, up.Path, signed)
+	var cut *inbox.Incomplete
 	if err != nil && !errors.As(err, &cut) {
 		a.opt.Log.ErrorContext(ctx, "cannot keep a refused batch", "batch", up.Batch, "err", err)
 	}
@@ -282,7 +253,7 @@ func (a *Acceptor) replaces(ctx context.Context, up Upload, m *wire.Manifest) (b
 	}
 	n, sum, err := digest(ctx, up.Path)
 	if err == nil && n < m.Size {
-		err = &Incomplete{m.Batch, n, m.Size}
+		err = &inbox.Incomplete{Batch: m.Batch, Have: n, Want: m.Size}
 	}
 	return sum == m.SHA256, err
 }
@@ -311,4 +282,54 @@ func digest(ctx context.Context, path string) (size int64, sum string, err error
 	h := sha256.New()
 	size, err = io.Copy(h, stream.UntilDone(ctx, f))
 	return size, hex.EncodeToString(h.Sum(nil)), err
+}
+
+// Receipt returns the unsigned receipt of a batch, or nil if no batch with this ID was accepted.
+func (a *Acceptor) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error) {
+	b, err := a.opt.Ledger.Get(ctx, string(id))
+	if b == nil || err != nil {
+		return nil, err
+	}
+	return receiptOf(b), nil
+}
+
+// ReceiptFor returns the receipt for the bytes with the given digest, even if they were refused
+// because of their ID or signature. Without a digest it returns the receipt of the accepted batch,
+// or else of the upload that was refused last.
+func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+	b, err := a.opt.Ledger.ByDigest(ctx, id, sha256)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	return receiptOf(b), nil
+}
+
+// Sign returns the receipt as bytes, signed by the service.
+func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
+	key, err := a.opt.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Sign(key)
+}
+
+// Unsplit returns the bytes of accepted batches that are not in the store yet.
+func (a *Acceptor) Unsplit(ctx context.Context) (int64, error) {
+	n, err := a.opt.Ledger.Unsplit(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("ledger: %w", err)
+	}
+	return n, nil
+}
+
+func receiptOf(b *inbox.Batch) *wire.Receipt {
+	detail := b.Detail
+	if b.Decision == inbox.Discarded {
+		detail = fmt.Sprintf("discarded by %s at %s: %s", b.DecidedBy, b.DecidedAt.Format(time.RFC3339), b.Detail)
+	}
+	return &wire.Receipt{
+		Batch: b.Batch, SHA256: b.SHA256, State: b.State, Reason: b.Reason, Detail: detail,
+		Edition: b.Edition, Version: b.Version, At: b.Entered,
+		Inferred: b.Inferred,
+	}
 }

@@ -39,6 +39,36 @@ func (e *Env) Place(ctx context.Context, b *Batch, path string, signed []byte) e
 	})
 }
 
+// Incomplete says that a manifest came before all bytes of its batch.
+type Incomplete struct {
+	Batch      wire.BatchID
+	Have, Want int64 // bytes
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
+}
+
+// Enter checks the size of the file at path and enters a batch: first the files, as Place does,
+// then the row. The batch counts only from the row on. If the file has not the batch's size, the
+// error is an *Incomplete.
+func (e *Env) Enter(ctx context.Context, b *Batch, path string, signed []byte) error {
+	have, err := TreeSize(path)
+	if err != nil {
+		return err
+	}
+	if have != b.Size {
+		return &Incomplete{b.Batch, max(have, 0), b.Size}
+	}
+	if err := e.Place(ctx, b, path, signed); err != nil {
+		return err
+	}
+	if err := e.Write(BoundaryEnter, func() error { return e.Ledger.Enter(ctx, b) }); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
 func (e *Env) store(ctx context.Context, b *Batch, path string, signed []byte) error {
 	f, err := os.Open(path)
 	if err != nil {

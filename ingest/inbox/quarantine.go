@@ -65,16 +65,15 @@ func (q *Quarantine) Put(ctx context.Context, b *Batch, r *Refusal) error {
 	return q.env.MoveAside(b)
 }
 
-// PutRefused keeps a refused upload under the row b, whose ID no batch has. enter must place the
-// files and enter the row. If the row exists already, PutRefused does nothing, because one copy is
-// enough.
-func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, enter func() error) error {
+// PutRefused keeps a refused upload under the row b, whose ID no batch has. If the row exists
+// already, PutRefused does nothing, because one copy is enough. Other errors are those of Enter.
+func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, path string, signed []byte) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
 	if old, err := q.env.Ledger.Get(ctx, b.ID); err != nil || old != nil {
 		return err
 	}
-	if err := enter(); err != nil {
+	if err := q.env.Enter(ctx, b, path, signed); err != nil {
 		return err
 	}
 	return q.env.MoveAside(b)

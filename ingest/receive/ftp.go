@@ -309,7 +309,7 @@ func (m *manifestUpload) Abort(error) { m.end() }
 func (s *dropSession) ftpError(err error) error {
 	err = s.r.turnedAway(s.ctx, s.robot, err)
 	var full *inbox.Full
-	var cut *accept.Incomplete
+	var cut *inbox.Incomplete
 	var refusal *inbox.Refusal
 	switch {
 	case err == nil:

@@ -195,7 +195,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 
 // refusalProblem returns the HTTP answer to a manifest that was not accepted.
 func refusalProblem(err error) error {
-	var cut *accept.Incomplete
+	var cut *inbox.Incomplete
 	var refusal *inbox.Refusal
 	switch {
 	case errors.As(err, &cut):

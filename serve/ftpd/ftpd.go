@@ -5,6 +5,8 @@ package ftpd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"net"
@@ -12,8 +14,11 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"sheaf/internal/ftp"
 	"sheaf/internal/passwords"
+	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
@@ -215,4 +220,88 @@ func midway(name string, err error) error {
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// file is a download of a file from an offset to its end.
+type file struct {
+	of   *library.File
+	ctx  context.Context
+	left int64
+	body io.ReadCloser // nil until the first Read
+}
+
+func open(ctx context.Context, f *library.File, offset int64) (ftp.File, error) {
+	if offset < 0 || offset > f.Size {
+		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
+	}
+	return &file{of: f, ctx: ctx, left: f.Size - offset}, nil
+}
+
+func (d *file) Read(p []byte) (n int, err error) {
+	if d.body == nil {
+		if d.body, err = d.of.OpenRange(d.ctx, d.of.Size-d.left, d.left); err != nil {
+			d.body = nil
+			return 0, midway(d.of.Name, err)
+		}
+	}
+	n, err = d.body.Read(p)
+	d.left -= int64(n)
+	return n, midway(d.of.Name, err)
+}
+
+// Extents implements ftp.Local.
+func (d *file) Extents() (stream.Reader, error) {
+	return d.of.Extents(d.of.Size-d.left, d.left)
+}
+
+// Pace implements ftp.Paced.
+func (d *file) Pace(ctx context.Context, n int64) (int64, error) {
+	n, err := d.of.Pace(ctx, n)
+	return n, midway(d.of.Name, err)
+}
+
+// Remaining implements ftp.Sized.
+func (d *file) Remaining() int64 { return d.left }
+
+func (d *file) Close() error {
+	if d.body == nil {
+		return d.of.Close()
+	}
+	return errors.Join(d.body.Close(), d.of.Close())
+}
+
+// maxRemembered is how many downloads are remembered. They take some 20 MB.
+const maxRemembered = 1 << 17
+
+// resumes remembers which version of a file was sent to which account last. FTP has no way for a
+// client to say of which version it has the first bytes: REST and RETR could join the beginning of
+// one archive to the end of another.
+//
+// It forgets all when the process ends. So it also refuses to resume a file that changes with
+// editions if it does not know which version was sent.
+type resumes struct {
+	sent *lru.Cache[download, string] // ETags
+}
+
+// download is a file of which an account has received bytes.
+type download struct{ account, path string }
+
+func newResumes() *resumes {
+	sent, _ := lru.New[download, string](maxRemembered) // fails only for sizes below one
+	return &resumes{sent}
+}
+
+// allow notes that an account downloads a file from offset on, or returns why it may not.
+func (r *resumes) allow(account, path string, n library.Node, offset int64) error {
+	what := download{account, path}
+	if offset > 0 {
+		switch etag, known := r.sent.Get(what); {
+		case known && etag != n.ETag:
+			return &ftp.Error{Code: 554, Msg: path + " has changed since you fetched its beginning; fetch it anew, from byte 0"}
+		case !known && !n.Fixed:
+			return &ftp.Error{Code: 554, Msg: path + " changes, and it is not known here of which version your beginning is; fetch it anew, from byte 0"}
+		}
+	}
+	r.sent.Add(what, n.ETag)
+	return nil
 }
