@@ -67,7 +67,7 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		for i := range batch {
 			page := fmt.Sprintf("http://%s/documents/of-the-day-%d/page-%07d.html", host, day, i)
 			batch[i] = servetest.Page(page, fmt.Sprintf("page %d of %d", i, day), at)
-			batch[i].Links = []archive.Link{{URL: page + "/next", Kind: "a"}}
+			batch[i].Links = []archive.Link{{URL: page + "/next", Kind: "a", Anchor: "next"}, {URL: "http://www.keio.ac.jp/", Kind: "a"}}
 			if i%4 == 1 {
 				batch[i] = servetest.Again(again, "again", first, at.Add(time.Duration(i)*100*time.Millisecond))
 			}
@@ -82,6 +82,8 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 	_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, URLPrefix: "http://" + host + "/documents/of-the-day-1/page-0000002.html", Reason: "asked", By: "op"})
 	testkit.Must(t, err)
 
+	linked(t, s)
+
 	const dir = "/jp/ac/waseda/www/"
 	all, err := records.ParseQuery(url.Values{"url": {host + "/*"}, "limit": {"20000"}}, nil)
 	testkit.Must(t, err)
@@ -91,6 +93,8 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		api.PathTables + api.TableOfLinks:       fmt.Sprintf("?limit=%d&url=%s/*", lines, host),
 		api.PathTables + api.TableOfHosts:       "?url=jp&matchType=domain",
 		api.PathCoverage:                        "?limit=10000&url=jp&matchType=domain",
+		api.PathInlinks:                         "?limit=10000&url=www.keio.ac.jp",
+		api.PathInlinkHosts:                     "?limit=10000&url=www.keio.ac.jp",
 		api.PathChanges:                         "?since=0&limit=1000",
 		api.PathHosts:                           "",
 		api.PathTimeMap + "link/" + again:       "",
@@ -201,9 +205,25 @@ func made(t *testing.T, s *servetest.Site) {
 	latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.Index()
+	fresh(t, s)
+}
+
+// fresh has readers find what was made.
+func fresh(t *testing.T, s *servetest.Site) {
+	t.Helper()
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
 	testkit.Must(t, err)
+}
+
+// linked makes the tables of the links of the latest versions.
+func linked(t *testing.T, s *servetest.Site) {
+	t.Helper()
+	links := maker.NewLinkMaker(maker.TableOptions{
+		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	testkit.Must(t, links.Update(t.Context()))
+	fresh(t, s)
 }
 
 // filesOfTheTree returns the paths of all listed files but those of hosts. Of files that differ by

@@ -13,9 +13,12 @@ const (
 	PathPages    = "/v1/pages"       // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
 	PathTables   = "/v1/tables/"     // with a table's name, "records.parquet": GET: the table; POST: JobStatus
 	PathCoverage = "/v1/coverage"    // GET, POST: CoverageList
-	PathJobs     = "/v1/jobs"        // GET: JobList; below it JobStatus and the result
-	PathTokens   = "/v1/tokens"      // GET: account.TokenList; POST: account.NewToken; below it DELETE
-	PathWatches  = "/v1/watches"     // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
+
+	PathInlinks     = "/v1/inlinks"       // GET: InlinkList
+	PathInlinkHosts = "/v1/inlinks/hosts" // GET: InlinkHostList
+	PathJobs        = "/v1/jobs"          // GET: JobList; below it JobStatus and the result
+	PathTokens      = "/v1/tokens"        // GET: account.TokenList; POST: account.NewToken; below it DELETE
+	PathWatches     = "/v1/watches"       // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
 
 	PathTimeGate  = "/timegate/" // with a URL (RFC 7089)
 	PathTimeMap   = "/timemap/"  // with a URL: link-format, or TimeMap

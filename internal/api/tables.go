@@ -10,6 +10,11 @@ const (
 	// The texts of pages, which volumes and hosts have: see package texts.
 	TableOfTexts = "texts.parquet"
 	TextsAsWET   = "wet.gz"
+
+	// The links of TableOfLinks in the order of where they lead, and the hosts that have links to
+	// others. Volumes of the latest versions have them.
+	TableOfInlinks   = "inlinks.parquet"
+	TableOfLinkHosts = "linkhosts.parquet"
 )
 
 // Parquet is the media type of tables.

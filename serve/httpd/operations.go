@@ -162,6 +162,8 @@ func (q *Queries) register(lists, asked, posted route.Mount) {
 	listChanges.Raw(lists, guard.Raw(q.changes))
 	showLines.Raw(asked, guard.Raw(q.cdx))
 	showCoverage.Raw(asked, guard.Raw(q.coverage))
+	showInlinks.Raw(asked, guard.Raw(q.inlinks))
+	showInlinkHosts.Raw(asked, guard.Raw(q.inlinkHosts))
 	gatherPages.Raw(asked, guard.Raw(q.pages))
 	makeRecords.Raw(asked, guard.Raw(q.table))
 	makeLinks.Raw(asked, guard.Raw(q.table))

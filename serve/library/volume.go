@@ -262,6 +262,14 @@ func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell i
 	}, nil
 }
 
+// EachLink calls fn with every link of the volume's records, with the record and its segment.
+func (v *Volume) EachLink(ctx context.Context, fn func(catalog.SegmentEntry, *archive.Cell, archive.Link) error) (err error) {
+	for i := 0; i < len(v.parts) && err == nil; i++ {
+		err = v.parts[i].archive.eachLink(ctx, fn)
+	}
+	return err
+}
+
 func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[form].sum.Sum(nil)[:16]) }
 
 // ranges returns the bytes of a form. A host's file is opened when its bytes are read.

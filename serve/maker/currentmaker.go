@@ -9,7 +9,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
-	"sheaf/serve/account"
 	"sheaf/serve/tree"
 )
 
@@ -31,7 +30,8 @@ type CurrentOptions struct {
 	Log     *slog.Logger
 }
 
-// CurrentMaker makes volumes of the latest versions while Run runs.
+// CurrentMaker makes volumes of the latest versions while Run runs. They are measured as
+// tree.Everybody sees them. Another view of a volume is measured when an account opens it.
 type CurrentMaker struct {
 	opt     CurrentOptions
 	due     time.Time // before that there is nothing to do
@@ -40,10 +40,6 @@ type CurrentMaker struct {
 
 // NewCurrentMaker returns a CurrentMaker.
 func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
-
-// everybodysView is an account that no rule names, since no account has its name. Volumes are
-// measured as it sees them. Another view of a volume is measured when an account opens it.
-var everybodysView = &account.Account{Domains: []string{"*"}}
 
 // Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so
 // half of the time is for others. A failure is logged, and the work repeated at the next look. Run
@@ -64,7 +60,7 @@ func (m *CurrentMaker) Update(ctx context.Context, between func(context.Context,
 	if time.Now().Before(m.due) {
 		return nil
 	}
-	newest, _, err := m.opt.Tree.Newest(ctx, everybodysView)
+	newest, _, err := m.opt.Tree.Newest(ctx, tree.Everybody)
 	if err != nil || newest == "" || newest == m.edition {
 		return err
 	}
@@ -140,7 +136,7 @@ func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []str
 		}
 	}
 	start := time.Now()
-	made, err := m.opt.Tree.MakeCurrent(ctx, everybodysView, edition, domain, newest, between)
+	made, err := m.opt.Tree.MakeCurrent(ctx, tree.Everybody, edition, domain, newest, between)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,11 @@
 // Another TableMaker makes the texts of the pages of the newest days, and makes them again when the
 // extraction has another version (see package texts). It takes its time, and has its own lease.
 //
+// # Links
+//
+// A third TableMaker makes tables of the links of the latest versions, in the order of their pages
+// and in that of where they lead. From the latter the service tells who links to a page.
+//
 // # Current volumes
 //
 // CurrentMaker finds which hosts lie in which volume of a domain's latest versions. From that the

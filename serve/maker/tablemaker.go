@@ -12,7 +12,6 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
-	"sheaf/serve/account"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
@@ -26,8 +25,9 @@ type kind struct {
 	names   []string // of the tables of a volume
 	version int      // of the extraction
 	changes bool     // also see to what the newest days changed
+	current bool     // of volumes of the latest versions, in place of those of days
 	share   int      // see Run
-	make    func(p *pass, ctx context.Context, missing []string, hosts []*library.Host) (map[string]*results.Table, error)
+	make    func(p *pass, ctx context.Context, missing []string, v *library.Volume) (map[string]*results.Table, error)
 }
 
 var (
@@ -37,6 +37,9 @@ var (
 
 	// Texts cost half of the time: every page is read for them.
 	volumeTexts = kind{lease: "texts", names: tree.VolumeTexts, version: texts.Version, share: 2, make: (*pass).texts}
+
+	// Links of the latest versions cost a fifth of the time: their lists are short beside pages.
+	currentLinks = kind{lease: "links", names: tree.CurrentTables, current: true, share: 5, make: (*pass).links}
 )
 
 // TableOptions are the settings of a TableMaker. All fields are required.
@@ -46,7 +49,7 @@ type TableOptions struct {
 	Records *records.Records
 	Store   store.Store
 	Leases  lease.Locker
-	Days    int           // how many days, the newest ones, have tables; those of others are deleted
+	Days    int           // how many days, the newest ones, have tables; those of others are deleted; not of the latest versions
 	Every   time.Duration // between two looks at the catalog; longer after a look that took long: see share
 	Grace   time.Duration // how long a table is kept that nobody sees any more; more than tree.TablesFreshFor
 	Log     *slog.Logger
@@ -70,13 +73,12 @@ func NewTableMaker(opt TableOptions) *TableMaker { return newTableMaker(tables, 
 // NewTextMaker returns a TableMaker of texts.
 func NewTextMaker(opt TableOptions) *TableMaker { return newTableMaker(volumeTexts, opt) }
 
+// NewLinkMaker returns a TableMaker of the links of the latest versions, in both directions.
+func NewLinkMaker(opt TableOptions) *TableMaker { return newTableMaker(currentLinks, opt) }
+
 func newTableMaker(k kind, opt TableOptions) *TableMaker {
 	return &TableMaker{kind: k, opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
 }
-
-// everybody is an account that no rule names, since no account has its name. Tables are made as it
-// sees them.
-var everybody = &account.Account{Domains: []string{"*"}}
 
 // longest is about how long one pass takes. The next one begins with the newest day again.
 const longest = time.Minute
@@ -105,22 +107,32 @@ func (m *TableMaker) Run(ctx context.Context) error {
 // Update makes the tables that are missing, of the newest days first, and deletes those that
 // are not wanted any more. It must not be called concurrently.
 func (m *TableMaker) Update(ctx context.Context) error {
-	_, sees, err := m.opt.Tree.Newest(ctx, everybody)
-	if err != nil || sees == m.sees && len(m.due()) == 0 {
-		return err
-	}
-	days, err := m.opt.Tree.Days(ctx)
+	_, sees, err := m.opt.Tree.Newest(ctx, tree.Everybody)
 	if err != nil {
 		return err
 	}
-	days = days[max(0, len(days)-m.opt.Days):]
-	err = m.opt.Leases.Do(ctx, m.lease, func(ctx context.Context, _ int64) error { return m.update(ctx, days) })
+	var folders []string // the oldest first
+	if m.current {
+		folders, err = m.opt.Tree.CurrentFolders(ctx)
+		sees = fmt.Sprint(sees, folders)
+	}
+	if err != nil || sees == m.sees && len(m.due()) == 0 {
+		return err
+	}
+	if !m.current {
+		if folders, err = m.opt.Tree.Days(ctx); err != nil {
+			return err
+		}
+		folders = folders[max(0, len(folders)-m.opt.Days):]
+	}
+	err = m.opt.Leases.Do(ctx, m.lease, func(ctx context.Context, _ int64) error { return m.update(ctx, folders) })
 	if err == nil {
 		m.sees = sees
 	}
 	return err
 }
 
+// update makes the tables of days, or of the folders of volumes of the latest versions.
 func (m *TableMaker) update(ctx context.Context, days []string) error {
 	all, err := tree.StoredTables(ctx, m.opt.Store, "")
 	if err != nil {
@@ -128,7 +140,7 @@ func (m *TableMaker) update(ctx context.Context, days []string) error {
 	}
 	stored := make(map[string]map[string][]tree.VolumeTable) // by day, then by domain/volume
 	for _, t := range all {
-		if !slices.Contains(m.names, t.Name) {
+		if !slices.Contains(m.names, t.Name) || t.OfCurrent() != m.current {
 			continue
 		}
 		if stored[t.Day] == nil {
@@ -141,7 +153,7 @@ func (m *TableMaker) update(ctx context.Context, days []string) error {
 		if !m.changes {
 			break
 		}
-		if err := m.opt.Tree.MakeChanges(ctx, everybody, day); err != nil {
+		if err := m.opt.Tree.MakeChanges(ctx, tree.Everybody, day); err != nil {
 			return fmt.Errorf("changes of %s: %w", day, err)
 		}
 	}
@@ -186,7 +198,11 @@ type pass struct {
 
 // day makes the tables of a day that are missing.
 func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.VolumeTable) error {
-	return p.opt.Tree.Volumes(ctx, everybody, day, func(of tree.VolumeOf) error {
+	volumes := p.opt.Tree.Volumes
+	if p.current {
+		volumes = p.opt.Tree.CurrentVolumes
+	}
+	return volumes(ctx, tree.Everybody, day, func(of tree.VolumeOf) error {
 		name, state := day+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
 		known := stored[of.Domain+"/"+of.Name]
 		now := func(t tree.VolumeTable) bool { return t.Changed.Equal(of.Modified) && t.Version == p.version }
@@ -236,10 +252,8 @@ func (k *kind) missing(known []tree.VolumeTable, right func(tree.VolumeTable) bo
 
 // store makes and stores the tables of a volume that are missing.
 func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volume, missing []string) error {
-	var hosts []*library.Host
-	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
 	begun := time.Now()
-	made, err := p.make(p, ctx, missing, hosts)
+	made, err := p.make(p, ctx, missing, v)
 	if err != nil {
 		return fmt.Errorf("volume %s of %s: %w", this.Volume, this.Domain, err)
 	}
@@ -257,10 +271,10 @@ func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volu
 }
 
 // tables makes tables from the index of the hosts' records.
-func (p *pass) tables(ctx context.Context, missing []string, hosts []*library.Host) (map[string]*results.Table, error) {
+func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) (map[string]*results.Table, error) {
 	made := make(map[string]*results.Table)
 	for _, name := range missing {
-		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, everybody, name, hosts)
+		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, tree.Everybody, name, hostsOf(v))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -269,10 +283,21 @@ func (p *pass) tables(ctx context.Context, missing []string, hosts []*library.Ho
 	return made, nil
 }
 
+func hostsOf(v *library.Volume) (hosts []*library.Host) {
+	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
+	return hosts
+}
+
 // texts makes the texts of the hosts' pages.
-func (p *pass) texts(ctx context.Context, _ []string, hosts []*library.Host) (map[string]*results.Table, error) {
-	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, everybody, hosts)
+func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
+	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
 	return map[string]*results.Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
+}
+
+// links makes the tables of the pages' links.
+func (p *pass) links(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
+	links, inlinks, hosts, err := p.opt.Tables.MakeLinks(ctx, tree.Everybody, v)
+	return map[string]*results.Table{api.TableOfLinks: links, api.TableOfInlinks: inlinks, api.TableOfLinkHosts: hosts}, err
 }
 
 // put stores a table of a volume.

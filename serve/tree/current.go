@@ -203,6 +203,9 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, 
 	case len(found) == 0:
 		return nil, library.ErrNotFound
 	case deep:
+		if volume, table, ok := cutTable(file); ok {
+			return f.findTable(ctx, found[0], volume, table)
+		}
 		return f.volumesFile(ctx, found[0], file)
 	case domain != "":
 		return f.volumesDirectory(ctx, found[0])

@@ -29,7 +29,8 @@ What is where
       00001.texts.parquet      title, main text and language of each page; also .wet.gz
       MANIFEST                 whether the day is complete, and all these files
   /current/<edition>/jp/       the latest version of every page of a domain when the edition
-                               had been published, in such volumes, if they are offered
+                               had been published, in such volumes, if they are offered;
+                               also .links.parquet, .inlinks.parquet, .linkhosts.parquet
   /ls-lR.gz                    every edition's files of every host, as ls -lR lists
                                them (made when it is asked for, and not listed)
   /feed/                       what was published, taken down or has expired, in

@@ -19,6 +19,8 @@
 //	                                     digest, ETag; JSON lines
 //	/current/20261121/jp/            the latest version of every page of the domain then, in such
 //	    00001.tar.gz, …                  volumes; of domains that the operator chooses
+//	    00001.links.parquet, .inlinks.parquet, .linkhosts.parquet    where its pages lead, by page
+//	                                     and by target, and which hosts link to which
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package api
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of the host; immutable once listed

@@ -110,14 +110,19 @@ func (f *finder) findTable(ctx context.Context, of source, volume, name string) 
 
 // tablesOf returns the tables that were made of a volume as the account sees it.
 func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume string) ([]VolumeTable, error) {
-	if of.current {
-		return nil, nil
-	}
-	stored, err := f.tree.volumeTables(ctx, of.name, of.place)
+	stored, err := f.tree.volumeTables(ctx, of.tables(), of.place)
 	own := slices.DeleteFunc(slices.Clone(stored), func(t VolumeTable) bool { return t.Volume != volume || t.Digest != v.digest })
 	// For a while texts of an older extraction lie beside the newest.
 	slices.SortStableFunc(own, func(a, b VolumeTable) int { return cmp.Or(strings.Compare(a.Name, b.Name), b.Version-a.Version) })
 	return slices.CompactFunc(own, func(a, b VolumeTable) bool { return a.Name == b.Name }), err
+}
+
+// tables returns the folder of the tables of a source's volumes in the store: see TablesPrefix.
+func (s source) tables() string {
+	if s.current {
+		return currentTables + s.name
+	}
+	return s.name
 }
 
 // volumesManifest returns the list of the files of a domain's volumes. That of a day begins with a
@@ -215,7 +220,8 @@ func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(librar
 	return nil
 }
 
-// VolumeOf is a volume of a day's hosts of a domain, in one version of the catalog.
+// VolumeOf is a volume of a domain's hosts, of a day or of the latest versions, in one version of
+// the catalog.
 type VolumeOf struct {
 	Domain, Name string    // such as jp and 00001
 	Modified     time.Time // when something of it was last published, taken down or shown again
@@ -252,21 +258,27 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, day string, each
 		return err
 	}
 	return f.listDomains(ctx, day, editions, func(domain library.Node) error {
-		from := source{name: day, editions: editions, place: domain.Name}
-		parts, err := f.volumeParts(ctx, from)
-		if err != nil {
+		return f.volumesOf(ctx, source{name: day, editions: editions, place: domain.Name}, each)
+	})
+}
+
+// volumesOf calls each with the volumes of a source. It does not make them.
+func (f *finder) volumesOf(ctx context.Context, from source, each func(VolumeOf) error) error {
+	parts, err := f.volumeParts(ctx, from)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		modified := from.modified(f.view, part).Truncate(time.Millisecond)
+		of := VolumeOf{Domain: from.place, Name: numbered(i + 1), Modified: modified, Seen: f.view.Veil.State()}
+		of.Make = func(ctx context.Context) (*library.Volume, error) {
+			return f.tree.makeVolume(ctx, f.view, from, part, of.Name)
+		}
+		if err := each(of); err != nil {
 			return err
 		}
-		for i, part := range parts {
-			modified := from.modified(v, part).Truncate(time.Millisecond)
-			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified, Seen: v.Veil.State()}
-			of.Make = func(ctx context.Context) (*library.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
-			if err := each(of); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // volume returns what the account sees of a volume. It costs some microseconds a host.

@@ -22,20 +22,25 @@ import (
 // DIGEST is the digest of the volume from which the table was made. An account that sees the volume
 // with another digest, because something in it is hidden or was taken down since, does not see the
 // table. The texts of a volume are tables, too, in two forms. Their keys have the version of the
-// extraction behind the SHA256: -V1.
-const TablesPrefix = "tables/"
+// extraction behind the SHA256: -V1. In place of the day, tables of volumes of the latest versions
+// have the edition, behind currentTables.
+const (
+	TablesPrefix  = "tables/"
+	currentTables = dirCurrent + "-"
+)
 
-// The names of the tables of a volume: those that the index of its records tells, and those for
-// which all pages are read.
+// The names of the tables of a volume: those that the index of its records tells, those for which
+// all pages are read, and those of the latest versions.
 var (
-	VolumeTables = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
-	VolumeTexts  = []string{api.TableOfTexts, api.TextsAsWET}
+	VolumeTables  = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
+	VolumeTexts   = []string{api.TableOfTexts, api.TextsAsWET}
+	CurrentTables = []string{api.TableOfLinks, api.TableOfInlinks, api.TableOfLinkHosts}
 )
 
 // VolumeTable is a stored table of a volume.
 type VolumeTable struct {
 	Day, Domain, Volume string    // such as 20261121, jp and 00001
-	Name                string    // one of VolumeTables or VolumeTexts
+	Name                string    // one of VolumeTables, VolumeTexts or CurrentTables
 	Digest              string    // library.Volume.Digest
 	Changed             time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
 	Rows, Size          int64
@@ -74,6 +79,9 @@ func parseTableKey(info store.Info) (t VolumeTable, ok bool) {
 	}
 	return t, err == nil && rerr == nil && isTable(name) && t.Key() == info.Key
 }
+
+// OfCurrent reports whether the volume is one of the latest versions.
+func (t VolumeTable) OfCurrent() bool { return strings.HasPrefix(t.Day, currentTables) }
 
 // StoredTables lists the tables of volumes whose keys begin with TablesPrefix and under.
 func StoredTables(ctx context.Context, st store.Store, under string) (all []VolumeTable, err error) {
@@ -120,5 +128,5 @@ func cutTable(file string) (volume, name string, ok bool) {
 }
 
 func isTable(name string) bool {
-	return slices.Contains(VolumeTables, name) || slices.Contains(VolumeTexts, name)
+	return slices.Contains(VolumeTables, name) || slices.Contains(VolumeTexts, name) || slices.Contains(CurrentTables, name)
 }

@@ -356,7 +356,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, in.Publisher.Recall, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, maker.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, maker.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, maker.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, maker.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, maker.NewLinkMaker(b.tables(a, 0)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
 

@@ -1,0 +1,36 @@
+package api
+
+import "time"
+
+// Inlink is a link to a page: which page has it, and how it refers.
+type Inlink struct {
+	Source   string    `json:"source"`  // URL of the page that has the link
+	Time     time.Time `json:"time"`    // when that page was fetched
+	Edition  string    `json:"edition"` // which brought it
+	Target   string    `json:"target"`
+	Kind     string    `json:"kind"`               // what refers: an element, css, sitemap, feed, header, redirect
+	Rel      string    `json:"rel,omitempty"`      // words of the rel attribute
+	Anchor   string    `json:"anchor,omitempty"`   // the text that refers, or that in place of an image
+	NoFollow bool      `json:"nofollow,omitempty"` // the page asks not to follow the link
+}
+
+// InlinkList is the answer of PathInlinks. Next is the query's next cursor, if there may be more.
+type InlinkList struct {
+	Links []Inlink `json:"links"`
+	Next  string   `json:"next,omitempty"`
+}
+
+// InlinkHost is a host that has links to a site, with one of them.
+type InlinkHost struct {
+	Host   string `json:"host"`
+	Pages  int64  `json:"pages"` // that have such links
+	Links  int64  `json:"links"` // on these pages
+	Source string `json:"source,omitempty"`
+	Target string `json:"target,omitempty"`
+}
+
+// InlinkHostList is the answer of PathInlinkHosts.
+type InlinkHostList struct {
+	Hosts []InlinkHost `json:"hosts"`
+	Next  string       `json:"next,omitempty"`
+}
