@@ -279,6 +279,11 @@ func lookup[T any](ctx context.Context, table *library.Entry, prefix string, fro
 // firstRow returns the first row of the page in which the rows begin that are at or behind a key.
 // If there are none, it returns the number of rows.
 func firstRow(column parquet.ColumnChunk, key string) (int64, error) {
+	if in, ok := column.(*parquet.FileColumnChunk); ok { // the table's end tells without reading more
+		if _, most, ok := in.Bounds(); ok && string(most.ByteArray()) < key {
+			return column.NumValues(), nil
+		}
+	}
 	index, err := column.ColumnIndex()
 	if err != nil {
 		return 0, err
