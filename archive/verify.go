@@ -99,8 +99,7 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 			return w.manifest, w.batchEnd()
 		}
 		if err != nil {
-			var ferr *FormatError
-			if errors.As(err, &ferr) {
+			if ferr, ok := errors.AsType[*FormatError](err); ok {
 				ferr.Offset += base
 			}
 			return nil, err

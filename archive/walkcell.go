@@ -38,8 +38,7 @@ func (w *walker) next() (item, error) {
 		return item{}, w.fail(corrupt("a body's member must have WL, WS and WP"), b.start)
 	}
 	if err := w.record(b, &c, headers); err != nil {
-		var ferr *FormatError
-		if errors.As(err, &ferr) && ferr.Entry == "" {
+		if ferr, ok := errors.AsType[*FormatError](err); ok && ferr.Entry == "" {
 			ferr.Entry = c.URL
 		}
 		return item{}, err

@@ -124,8 +124,7 @@ func (w *Writer) recover() (cells []Cell, err error) {
 	walk := newWalker(w.file, w.verify())
 	for {
 		it, err := walk.next()
-		var ferr *FormatError
-		if errors.As(err, &ferr) && ferr.Err != nil {
+		if ferr, ok := errors.AsType[*FormatError](err); ok && ferr.Err != nil {
 			return nil, err
 		}
 		if err != nil || it.kind != cellItem {

@@ -162,8 +162,7 @@ func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, firs
 // unreadable reports whether an error comes from bad or missing bytes of the segment, not from the
 // store.
 func unreadable(err error) bool {
-	var format *archive.FormatError
-	if errors.As(err, &format) && (format.Err == nil || errors.Is(format.Err, io.ErrUnexpectedEOF)) {
+	if format, ok := errors.AsType[*archive.FormatError](err); ok && (format.Err == nil || errors.Is(format.Err, io.ErrUnexpectedEOF)) {
 		return true
 	}
 	return errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) || errors.Is(err, errKey)

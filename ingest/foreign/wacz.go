@@ -184,8 +184,7 @@ func (c *conversion) wacz(in *input) error {
 		aside := len(c.result.Aside.Losses)
 		err := c.waczEntry(in, f)
 		c.result.Aside.within(f.Name, aside)
-		var fault *Error
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*Error](err); ok {
 			fault.Msg = fmt.Sprintf("%.200q: %s", f.Name, fault.Msg)
 		}
 		if err != nil {

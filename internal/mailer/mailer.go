@@ -104,8 +104,7 @@ func (s *Server) Send(ctx context.Context, m *mail.Msg) error {
 	if m.IsDelivered() { // the server has accepted it
 		return nil
 	}
-	var failed *mail.SendError
-	if errors.As(err, &failed) && failed.ErrorCode()/100 == 5 && slices.Contains(lettersFault, failed.Reason) {
+	if failed, ok := errors.AsType[*mail.SendError](err); ok && failed.ErrorCode()/100 == 5 && slices.Contains(lettersFault, failed.Reason) {
 		return &Refused{err}
 	}
 	return err

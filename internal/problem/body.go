@@ -72,8 +72,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if err == nil {
 		return r.PostForm, nil
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLong(tooLarge)
 	}
 	return nil, New(http.StatusBadRequest, "bad_form", err.Error())

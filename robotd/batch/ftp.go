@@ -103,8 +103,7 @@ func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) err
 
 // reply returns the code and text of an FTP reply that is an error.
 func reply(err error) (int, string) {
-	var r *textproto.Error
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*textproto.Error](err); ok {
 		return r.Code, r.Msg
 	}
 	return 0, ""

@@ -39,8 +39,7 @@ func (s *HTTP) Name() string { return s.Base }
 func (s *HTTP) Send(ctx context.Context, b Spooled) error {
 	note := b.Path + ".upload" // has the location of the upload at each target
 	location, offset, err := s.resume(ctx, note, b)
-	var broken *url.Error
-	if errors.As(err, &broken) && ctx.Err() == nil {
+	if _, ok := errors.AsType[*url.Error](err); ok && ctx.Err() == nil {
 		return &DownError{err} // no byte of the batch was sent, so the batch is not to blame
 	}
 	if err != nil {

@@ -132,8 +132,7 @@ func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Recei
 				return nil
 			}
 		}
-		var down *DownError
-		if errors.As(err, &down) {
+		if _, ok := errors.AsType[*DownError](err); ok {
 			u.backOff(ctx, &u.targets[i], err, "batch", b.ID, "target", target.Name())
 			u.sent(i, err, u.targets[i])
 			continue
@@ -165,8 +164,7 @@ func (u *Uploader) backOff(ctx context.Context, r *retry, err error, about ...an
 	}
 	r.failures++
 	wait = jitter(wait)
-	var later *LaterError
-	if errors.As(err, &later) {
+	if later, ok := errors.AsType[*LaterError](err); ok {
 		wait = max(wait, jitter(later.After))
 	}
 	r.due = time.Now().Add(wait)

@@ -127,8 +127,7 @@ func (c *Client) Watches(ctx context.Context, etag string) (*wire.WatchList, str
 // manager whose program is too old has none.
 func (c *Client) ServiceKeys(ctx context.Context, key ed25519.PublicKey) ([]wire.KeyStatement, error) {
 	resp, err := c.get(ctx, wire.PathServiceKeys+"?key="+hex.EncodeToString(key), http.Header{}, "")
-	var r *refused
-	if errors.As(err, &r) && r.status == http.StatusNotFound {
+	if r, ok := errors.AsType[*refused](err); ok && r.status == http.StatusNotFound {
 		return nil, nil
 	}
 	if err != nil {

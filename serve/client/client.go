@@ -56,8 +56,7 @@ func (e *Error) Error() string {
 
 // Status returns the HTTP status of an Error, or 0 for any other error.
 func Status(err error) int {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status
 	}
 	return 0

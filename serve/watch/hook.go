@@ -83,8 +83,7 @@ func (f *hookFailure) Unwrap() error { return f.err }
 
 // told returns what a consumer is told of a failure.
 func told(err error) string {
-	var f *hookFailure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*hookFailure](err); ok {
 		return f.says
 	}
 	return err.Error()

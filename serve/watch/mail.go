@@ -152,8 +152,7 @@ func (s *mails) send(ctx context.Context, l *letter) error {
 		return err
 	}
 	err = s.server.Send(ctx, m)
-	var final *mailer.Refused
-	if errors.As(err, &final) {
+	if final, ok := errors.AsType[*mailer.Refused](err); ok {
 		return &refusal{final.Err}
 	}
 	return err
