@@ -116,7 +116,7 @@ func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 }
 
 // entryCost is about what a segment's entry takes in memory, in bytes.
-const entryCost = 1500
+const entryCost = 2100
 
 // segments returns what the catalog has of a host. It keeps that in memory for the version, since
 // parsing the entries takes longer than showing a page.
@@ -128,7 +128,7 @@ func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.Segm
 	segments, err := v.Snap.Host(ctx, host)
 	if err == nil {
 		segments = slices.Clip(segments) // nobody appends to what is kept
-		v.Archive.Memo.Add(key, segments, int64(len(segments)*entryCost))
+		v.Archive.Memo.Add(key, segments, int64((1+len(segments))*entryCost)) // also for a host that is not there
 	}
 	return segments, err
 }
