@@ -41,7 +41,6 @@ type courseOptions struct {
 // The methods of a course must not be called concurrently.
 type course struct{ opt courseOptions }
 
-// newCourse returns a course.
 func newCourse(opt courseOptions) *course { return &course{opt} }
 
 // Run runs one cycle after another until ctx ends.

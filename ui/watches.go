@@ -25,7 +25,7 @@ type watchesPage struct {
 }
 
 // bookmarklet returns a link for a bookmark. From the page on which it is used, it leads to the
-// form for watching or saving that page. Its code contains no text of a reader.
+// form for watching or saving that page. Its code contains no user input.
 func bookmarklet(base string) template.URL {
 	return template.URL("javascript:location.href=" + url.PathEscape(fmt.Sprintf("%q", base+api.PathWatching+"?url=")) + "+encodeURIComponent(location.href)")
 }

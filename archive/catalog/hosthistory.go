@@ -62,8 +62,8 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 // Empty reports whether the host never had anything.
 func (h *History) Empty() bool { return len(h.entries)+len(h.expired) == 0 }
 
-// Expired reports whether something that was published of the host on a day, and that a veil does
-// not hide, has expired. Of what is taken down it says nothing.
+// Expired reports whether any of the host's entries of a day has expired. It ignores entries that
+// the veil hides or that are taken down.
 func (h *History) Expired(day string, veil Veil) bool {
 	down := tombstones{}
 	for _, t := range h.stones {

@@ -66,9 +66,9 @@ func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	return nil
 }
 
-// PutOwn puts an object under a key that no other writer uses. A failed put may still have
-// happened, and perhaps not yet durably, so PutOwn puts once more: ErrExists then means that the
-// object is complete and durable. It returns the first error.
+// PutOwn puts an object under a key that no other writer uses. A failed put may have stored it,
+// perhaps not yet durably, so PutOwn puts once more. If this succeeds or returns ErrExists, the
+// object is durable; otherwise PutOwn returns the first error.
 func PutOwn(ctx context.Context, st Store, key string, r io.ReaderAt, size int64) error {
 	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
 	failed := put()

@@ -35,8 +35,8 @@ type Scrub struct {
 	Copied time.Time `json:"copied,omitzero"` // when the copy last had all that is published
 }
 
-// CopySince returns when the copy last had all that is published. If it never had, CopySince
-// returns when the wait for it began.
+// CopySince returns the time when the copy last had everything that is published or, if it never
+// had, Began.
 func (s *Scrub) CopySince() time.Time {
 	if s.Copied.IsZero() {
 		return s.Began

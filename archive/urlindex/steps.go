@@ -90,8 +90,8 @@ func (j *job) build(ctx context.Context, rows *newRows, through int64, swept boo
 	return j.states.append(ctx, j.prev, next)
 }
 
-// sweep rewrites the runs that hold rows of erased records, and appends a state that is swept up to
-// sequence number through.
+// sweep rewrites the runs that hold rows of erased records, and appends a state whose Swept is
+// through.
 func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []catalog.Tombstone) error {
 	next := at.state
 	next.Kind, next.Swept = kindSweep, through

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Claim is a worker's request to claim a batch.
+// Claim has the parameters of Ledger.Claim.
 type Claim struct {
 	Holder  string
 	Now     time.Time

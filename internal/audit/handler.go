@@ -202,9 +202,8 @@ func (l *Log) away(ctx context.Context, err error) error {
 	return p
 }
 
-// RefuseRow writes the row of a request that was refused before its handler. Such requests may come
-// often, but they cannot fill the log: passwords.Limiter bounds unknown clients, and other clients
-// have names.
+// RefuseRow writes the row of a request that was refused before its handler. Such rows cannot fill
+// the log unseen: passwords.Limiter bounds unknown clients, and the rows name the others.
 func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error {
 	if l == nil || act == None && Reads(r.Method) {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Announce returns the address by which clients reach a server that listens at listens (host:port).
-// host is the name or address by which clients reach this machine. The result is empty if clients
-// cannot reach the server: it is on loopback, and host is not.
+// Announce returns the host:port at which clients reach a server that listens at listens. host is
+// the name or address of this machine, or empty. The result is empty if the server is on loopback
+// and host is not, or if host is needed and not known.
 func Announce(listens, host string) string {
 	at, port, err := net.SplitHostPort(listens)
 	switch {

@@ -23,9 +23,9 @@ const (
 // errLate ends the context of a request that has taken too long.
 var errLate = errors.New("the answer takes too long")
 
-// Within gives next the time Patience for an answer. After that it ends the context of the request,
-// so that Handler, with which next must answer, says that the database or the store does not
-// answer. Within is not for downloads or other requests whose answers take long by themselves.
+// Within ends the context of a request to which next has not answered after Patience. Handler then
+// says that the database or the store does not answer, so next must answer through Handler. Within
+// is not for downloads or other requests whose answers take long by themselves.
 func Within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeoutCause(r.Context(), Patience, errLate)

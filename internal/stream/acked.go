@@ -97,8 +97,8 @@ func NewFollower() *Follower {
 	return f
 }
 
-// Close gives the transfers that are still followed a moment, and returns when all have ended.
-// Follow must not be called any more.
+// Close waits up to about stopTime until all followed transfers have ended. Follow must not be
+// called any more.
 func (f *Follower) Close() {
 	time.AfterFunc(stopTime, f.cancel)
 	f.working.Wait()

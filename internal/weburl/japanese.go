@@ -42,9 +42,8 @@ func writable(b string, enc encoding.Encoding) bool {
 	return enc != japanese.EUCJP || !strings.HasPrefix(b, "\x8f")
 }
 
-// asWritten turns bytes that x/text has encoded into those that browsers write. For characters in
-// Shift_JIS's rows ED and EE (chosen by NEC), browsers write the duplicates in rows FA to FC
-// (IBM's).
+// asWritten changes x/text's encoding b of a text to that of browsers. In Shift_JIS, browsers write
+// the characters of rows ED and EE (chosen by NEC) by their duplicates in rows FA to FC (IBM's).
 func asWritten(b string, enc encoding.Encoding) string {
 	if enc != japanese.ShiftJIS {
 		return b

@@ -204,7 +204,7 @@ func joinPath(dir, path string, special bool) string {
 	return cleanPath(dir, path, special)
 }
 
-// cleanPath is joinPath for a path that is not empty.
+// cleanPath is joinPath if dir or path is not empty.
 func cleanPath(dir, path string, special bool) string {
 	out := make([]byte, 0, len(dir)+len(path)+8)
 	out = append(out, dir...)

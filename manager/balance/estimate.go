@@ -156,7 +156,7 @@ func (g *gains) add(w worth, most int) {
 	}
 }
 
-// cut keeps only the pairs that gain most, and sorts them so.
+// cut sorts the pairs, best first, and keeps at most most.
 func (g *gains) cut(most int) {
 	slices.SortFunc(g.list, func(a, b worth) int {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Robot, b.Robot))

@@ -77,8 +77,8 @@ func (r *replanner) reached() bool { return r.within(r.best.Makespan) }
 
 func (r *replanner) within(ms float64) bool { return ms <= r.limit*(1+1e-9) }
 
-// try improves the plan from and keeps the outcome if it is the best so far: within the limit with
-// the fewest moves, or else the shortest.
+// try improves the plan r.start and keeps the outcome if it is the best so far: within the limit
+// with the fewest moves, or else the shortest.
 func (r *replanner) try(improve func(s *search)) {
 	r.tryFrom(r.start, improve)
 }

@@ -58,7 +58,7 @@ func (f *FTP) Send(ctx context.Context, b Spooled) error {
 	})
 }
 
-// Receipt reads the receipt of a batch and checks its signature, batch and digest.
+// Receipt reads the receipt of a batch and checks its signature and batch ID.
 func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (receipt *wire.Receipt, err error) {
 	err = f.session(ctx, func(conn *ftp.ServerConn) error {
 		name := path.Join(f.Dir, string(id)+"."+sha256+".receipt")

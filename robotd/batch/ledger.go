@@ -110,8 +110,8 @@ func (l *Ledger) count(e Uncollected) {
 	}
 }
 
-// Add writes all lines or, with an error, none. They survive the end of the process at once, and a
-// loss of power after Move.
+// Add writes all lines or, with an error, none. They survive a crash at once, but a loss of power
+// only after Move.
 func (l *Ledger) Add(events ...Uncollected) error {
 	var lines strings.Builder
 	for _, e := range events {

@@ -121,7 +121,7 @@ func (e *endpoints) failed(i int, away *unreachable) {
 	p.due = p.failed.Add(max(wait, away.after))
 }
 
-// Target is a way to the service.
+// Target is the state of a URL of the service or of a manager.
 type Target struct {
 	Name     string    `json:"target"`
 	Failures int       `json:"failures"`          // successive failures

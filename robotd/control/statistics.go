@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LogStatistics writes one line on how busy the stages are (the statistics of the paper of 1997),
-// unless nothing has happened within the last minute.
+// LogStatistics logs the troubles and how busy the stages are, unless the last minute brought no
+// page and there is no trouble.
 func LogStatistics(s *Status, log *slog.Logger) {
 	if s.Pages.PerMinute == 0 && len(s.Troubles) == 0 {
 		return

@@ -336,8 +336,8 @@ func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch
 	return visit
 }
 
-// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
-// record that cannot be read is only logged, since the page is stored.
+// tapped reads a stored record for the tap. It returns nil if the tap has no consumer, or if
+// reading fails, which is only logged, since the page is stored.
 func (t *turn) tapped(cell *batch.Cell) []byte {
 	if t.crawl.parts.Records.Tap == nil || !t.crawl.parts.Records.Tap.Active() {
 		return nil

@@ -147,7 +147,7 @@ func InviteHand(dir, name string) ([]byte, error) {
 	return append(text, pem.EncodeToMemory(&pem.Block{Type: certType, Bytes: a.cert.Raw})...), err
 }
 
-// RemoveHand ends the right of a hand. If it is connected, it loses the connection within a lease.
+// RemoveHand withdraws a hand's pass. A connected hand loses its connection within a lease.
 func RemoveHand(dir, name string) error {
 	if !wire.ValidRobotName(name) {
 		return fmt.Errorf("%q is no name of a hand", name)

@@ -68,8 +68,8 @@ func (s *Session) Refresh(ctx context.Context) error {
 	}
 }
 
-// workBy changes over to a new list. It reports whether hosts are not visited any more because of
-// it.
+// workBy changes from the old list to the new one. It reports whether it stopped visits to any
+// host.
 func (s *Session) workBy(ctx context.Context, old, list *client.List) (stopped bool, err error) {
 	c := s.opt.Crawler.Current()
 	hosts := list.Hosts()

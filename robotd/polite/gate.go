@@ -139,8 +139,8 @@ func (g *Gate) AddAt(addr netip.Addr, host string, t time.Time) {
 	}
 }
 
-// Remove removes a host from the gate. During a run, the run still has to end with Done. The
-// channel is closed when there is no run of the host any more; nil: there is none.
+// Remove removes a host from the gate. If a run of the host is under way, the run must still end
+// with Done, which closes ended; otherwise ended is nil.
 func (g *Gate) Remove(host string) (ended <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ type Moves struct {
 	told  map[string]netip.Addr
 }
 
-// NewMoves returns Moves without a host.
+// NewMoves returns an empty Moves.
 func NewMoves() *Moves {
 	return &Moves{found: map[string]netip.Addr{}, told: map[string]netip.Addr{}}
 }

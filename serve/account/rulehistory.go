@@ -22,8 +22,8 @@ func (x *Rules) VeilAt(ctx context.Context, a *Account, scope Scope, at time.Tim
 	return newVeil(held, a, scope, at), nil
 }
 
-// Turn is a place in the tree where rules began or ended to hide something, at it and below: of
-// editions that were published after From, up to To.
+// Turn says that rules began or ended to hide something at Place and below. It concerns editions
+// that were published after From, up to To.
 type Turn struct {
 	Place    string
 	From, To time.Time

@@ -39,9 +39,9 @@ func (s *CoverageSearch) within(t time.Time) bool {
 // coverageBatches is how many batches are read at once.
 const coverageBatches = 256
 
-// FindCoverage returns up to a limit of what manifests say about the hosts that are wanted and that
-// the account sees, robot by robot and each by time. next is the cursor of the rest, empty at the
-// end. If time has run out there may be a rest even if nothing was found.
+// FindCoverage returns up to s.Limit lines of coverage of the wanted hosts that the account sees,
+// by robot, then by time. next is the cursor of the rest, empty at the end. If s.Time runs out,
+// there may be a rest even if nothing was found.
 func FindCoverage(ctx context.Context, from *Library, a *account.Account, s CoverageSearch) (found []api.Coverage, next string, err error) {
 	after, err := parseCoverageCursor(s.After)
 	if err != nil {

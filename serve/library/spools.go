@@ -104,7 +104,7 @@ func (s *Spools) take(key string) *spooled {
 	return text
 }
 
-// release ends what open began.
+// release drops a reader of a text.
 func (s *Spools) release(text *spooled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ type Target struct {
 	Key   string // for MatchExact the URL key; for MatchPrefix its beginning
 }
 
-// Holds reports whether a URL key belongs to the target, given that its host does.
+// Holds reports whether the target has a URL key of one of its hosts.
 func (t Target) Holds(key string) bool {
 	if t.Match == MatchExact {
 		return key == t.Key

@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/cache"
 )
 
-// writeCDXJ writes the index of the archive's .warc.gz: standard lines, sorted, whose filename is
-// the file's path in the tree.
+// writeCDXJ writes the sorted CDXJ index of the archive's .warc.gz. Each line's filename is the
+// .warc.gz's path in the tree.
 func (a Archive) writeCDXJ(ctx context.Context, w io.Writer) (err error) {
 	name := a.host.Place + "/" + a.base + formWARC
 	index := archive.NewCDXJ(name)

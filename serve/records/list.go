@@ -22,10 +22,10 @@ const MaxTargets = 100_000
 // MaxTargetBytes is the limit for a body with URLs and hosts.
 const MaxTargetBytes = 64 << 20
 
-// ReadTargets parses URLs and hosts, one in each line. A line without a slash is a whole host. A
-// line with an asterisk is a domain or a prefix. Any other line is a URL. Empty lines and lines
-// that begin with # are skipped. The targets are in the order of search. No record belongs to two
-// of them, unless one is a domain whose name begins with www.
+// ReadTargets parses URLs and hosts, one in each line. A line with an asterisk is a domain or a
+// prefix, another line without a slash is a whole host, and any other is a URL. Empty lines and
+// lines that begin with # are skipped. The targets are in the order of search. No record belongs to
+// two of them, unless one is a domain whose name begins with www.
 func ReadTargets(r io.Reader) ([]library.Target, error) {
 	var targets []library.Target
 	hosts := make(map[string]string) // each host's name is kept once

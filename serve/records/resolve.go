@@ -13,8 +13,8 @@ import (
 	"sheaf/serve/library"
 )
 
-// Resolve returns the answer that a Revisit refers to, a page or another; nil if that is not here,
-// or not any more.
+// Resolve returns the page or other answer to which a Revisit refers, or nil if it is not in the
+// archive.
 func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 	if c.Kind != archive.Revisit || c.Original != nil {
 		return c.Original, nil

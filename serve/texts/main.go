@@ -70,7 +70,7 @@ const menu = 200
 // leads reports whether most of a block is links, or nothing but signs between links.
 func (b block) leads() bool { return b.linked*2 > b.chars || b.chars == 0 }
 
-// belowText matches what stands below the text of many pages.
+// belowText matches footers, such as copyright and date lines.
 var belowText = regexp.MustCompile(`(?i)copyright|\(c\)|©|all rights reserved|last (modified|updated|change)|最終更新|更新日|generated (by|on|at|with)|powered by|created using|webmaster|^\$(Date|Id)|^Index\(es\)`)
 
 // trim leaves out the links before the first heading or sentence, and the links and lines such as

@@ -99,7 +99,7 @@ func StoredTables(ctx context.Context, st store.Store, under string) (all []Volu
 // TablesFreshFor is the time after which every reader sees a table that was made.
 const TablesFreshFor = 5 * time.Second
 
-// volumeTables returns the stored tables of the volumes of a domain.
+// volumeTables returns a domain's stored tables, as they were at most TablesFreshFor ago.
 func (t *Tree) volumeTables(ctx context.Context, day, domain string) ([]VolumeTable, error) {
 	key := fmt.Sprintf("tables of volumes %d %q %q", time.Now().UnixNano()/int64(TablesFreshFor), day, domain)
 	return cache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]VolumeTable, int64, error) {

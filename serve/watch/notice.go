@@ -54,8 +54,8 @@ func (n *Notice) name() string {
 // titleWithin is how much of a page is read for its title, in bytes.
 const titleWithin = 64 << 10
 
-// TitleOf returns the title that a page had when it was fetched at a time, which is one of the
-// page's captures; "" if it had none or cannot be read.
+// TitleOf returns the title of the page in the capture of url at a time. It is empty if the page
+// has none or cannot be read.
 func TitleOf(ctx context.Context, url string, at time.Time, captures []*records.Capture) string {
 	i := slices.IndexFunc(captures, func(c *records.Capture) bool {
 		return c.URL == url && c.Time.Equal(at) && c.Kind == archive.Page

@@ -78,7 +78,7 @@ func (c *change) to(step changeStep) {
 	clear(c.acks)
 }
 
-// heard handles a server's answer r to request q.
+// heard counts answer r, and may begin a new step.
 func (c *change) heard(now time.Time, server string, q request, r answer) {
 	step := map[changeStep]string{installJoint: kindTime, readFences: kindTime, writeFences: kindRaise, installFinal: kindTime}[c.step]
 	switch {

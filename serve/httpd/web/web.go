@@ -109,7 +109,7 @@ func target(r *http.Request, prefix string) string {
 	return rest
 }
 
-// path returns the path of a version.
+// path is a capture's replay path.
 func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
 
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
