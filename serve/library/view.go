@@ -127,7 +127,7 @@ func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.Segm
 	}
 	segments, err := v.Snap.Host(ctx, host)
 	if err == nil {
-		segments = slices.Clip(segments) // nobody appends to what is kept
+		segments = slices.Clip(segments)                                      // nobody appends to what is kept
 		v.Archive.Memo.Add(key, segments, int64((1+len(segments))*entryCost)) // also for a host that is not there
 	}
 	return segments, err
