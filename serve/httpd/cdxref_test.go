@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/webpage"
+	"sheaf/internal/weburl"
 	"sheaf/serve/httpd"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
@@ -115,7 +116,7 @@ func (c *crawl) takeDown(t *testing.T, stone catalog.Tombstone) {
 		t.Fatal(err)
 	}
 	c.records = slices.DeleteFunc(c.records, func(r told) bool {
-		return r.host == stone.Host && (stone.Edition == "" || stone.Edition == r.edition) && strings.HasPrefix(r.url, stone.URLPrefix)
+		return r.host == stone.Host && (stone.Edition == "" || stone.Edition == r.edition) && weburl.PrefixOf(stone.URLPrefix).Holds(r.url)
 	})
 }
 
