@@ -60,7 +60,7 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 	f.BoolVar(&opt.Once, "once", false, "end when everything is copied")
 	f.BoolVar(&opt.Check, "check", false, "first read the copied files again, and fetch damaged ones anew")
 	f.StringSliceVar(&opt.Forms, "forms", []string{"tar.gz"}, "what to keep: of each edition tar.gz, warc.gz, links.gz; and of each host current.tar.gz, current.warc.gz, all.tar.gz, all.warc.gz, all.links.gz")
-	f.StringSliceVar(&opt.Tables, "tables", nil, "also keep the tables of the newest editions of this top-level domain, such as jp: records, hosts and links of all of its hosts")
+	f.StringSliceVar(&opt.Tables, "tables", nil, "also keep the tables of this top-level domain, such as jp: records, hosts, links and texts of the newest days, and links of the latest versions")
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
 	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
 	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")

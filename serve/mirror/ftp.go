@@ -210,28 +210,55 @@ func (r *ftpRemote) tile(ctx context.Context, t api.Tile) (events []api.Event, h
 const cannotGoOn = 554
 
 func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string) (*client.File, error) {
+	var resp *ftp.Response
+	retrieve := func(c *ftp.ServerConn) (err error) {
+		resp, err = c.RetrFrom(path.Join("/", r.dir, name), uint64(from))
+		return err
+	}
+	c, err := r.do(ctx, retrieve)
+	var reply *textproto.Error
+	if from > 0 && errors.As(err, &reply) && reply.Code == cannotGoOn {
+		from = 0
+		c, err = r.do(ctx, retrieve)
+	}
+	if err != nil {
+		return nil, answer(err)
+	}
+	stop := context.AfterFunc(ctx, func() { resp.SetDeadline(time.Unix(1, 0)) })
+	return &client.File{Body: &retrieval{Response: resp, conn: c, of: r, stop: stop}, From: from, Size: -1}, nil
+}
+
+func (r *ftpRemote) folders(ctx context.Context, dir string) (names []string, err error) {
+	c, err := r.do(ctx, func(c *ftp.ServerConn) (err error) {
+		names, err = c.NameList(path.Join("/", r.dir, dir))
+		return err
+	})
+	if err != nil {
+		return nil, answer(err)
+	}
+	r.release(c)
+	return names, nil
+}
+
+// do gives a command on an idle connection or a new one, and returns the connection if the command
+// succeeds. It is the caller's then.
+func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error) (*ftp.ServerConn, error) {
 	for {
 		c, used, err := r.connect()
 		if err != nil {
-			return nil, answer(err)
+			return nil, err
 		}
-		resp, err := c.RetrFrom(path.Join("/", r.dir, name), uint64(from))
-		if err == nil {
-			stop := context.AfterFunc(ctx, func() { resp.SetDeadline(time.Unix(1, 0)) })
-			return &client.File{Body: &retrieval{Response: resp, conn: c, of: r, stop: stop}, From: from, Size: -1}, nil
+		if err = command(c); err == nil {
+			return c, nil
 		}
 		var reply *textproto.Error
 		if errors.As(err, &reply) && reply.Code != ftp.StatusNotAvailable {
 			r.release(c)
-			if reply.Code == cannotGoOn && from > 0 {
-				from = 0
-				continue
-			}
-			return nil, answer(err)
+			return nil, err
 		}
 		c.Quit()
 		if !used || ctx.Err() != nil {
-			return nil, answer(err)
+			return nil, err
 		}
 		// the service has closed a connection that was idle: take another
 	}

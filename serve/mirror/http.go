@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"sheaf/internal/api"
@@ -55,6 +57,21 @@ func (r *httpRemote) open(ctx context.Context, path string, from int64, etag str
 	}
 	f.Body = &watched{ReadCloser: f.Body, timer: time.AfterFunc(stall, func() { cancel(errStalled) }), ctx: ctx, cancel: cancel}
 	return f, nil
+}
+
+// folderLink matches the link to a folder in a listing.
+var folderLink = regexp.MustCompile(`<a href="([^"./]+)/">`)
+
+func (r *httpRemote) folders(ctx context.Context, dir string) (names []string, err error) {
+	f, err := r.open(ctx, dir, 0, "")
+	if err != nil {
+		return nil, err
+	}
+	page, err := io.ReadAll(io.LimitReader(f.Body, maxText))
+	for _, link := range folderLink.FindAllSubmatch(page, -1) {
+		names = append(names, string(link[1]))
+	}
+	return names, errors.Join(err, f.Body.Close())
 }
 
 func (r *httpRemote) close() { r.transport.CloseIdleConnections() }

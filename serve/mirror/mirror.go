@@ -39,7 +39,7 @@ type Options struct {
 	Selection api.Selection
 	Honour    []string // leave out hosts whose robots.txt asks this: see preference.ParseFilter
 	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
-	Tables    []string // top-level domains whose days' tables are kept, whatever Selection says
+	Tables    []string // top-level domains whose tables are kept, of days and latest versions, whatever Selection says
 
 	Parallel int           // downloads at once; default 4
 	Limit    int64         // bytes a second, of all downloads together; 0: none

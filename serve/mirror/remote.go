@@ -19,6 +19,8 @@ type remote interface {
 	// open opens a file of the tree from a byte on. If the protocol knows ETags and the file has
 	// another one now, open opens it from its beginning.
 	open(ctx context.Context, path string, from int64, etag string) (*client.File, error)
+	// folders returns the names of the folders in a folder of the tree, and maybe other names.
+	folders(ctx context.Context, dir string) ([]string, error)
 	close()
 }
 

@@ -15,13 +15,15 @@ import (
 )
 
 // A mirror can also keep the tables of records, hosts, links and texts that the newest days have
-// beside the volumes of a top-level domain (package maker). Their folder is kept as a host's is.
-// The feed tells of editions and take-downs, but not of tables, which are made later. So at the end
-// of the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and for
-// a while after anything has happened, later the MANIFESTs of days newer than all with tables.
+// beside the volumes of a top-level domain (package maker), and those of links beside the volumes
+// of its latest versions. Their folder is kept as a host's is. The feed tells of editions and
+// take-downs, but not of tables, which are made later. So at the end of the feed the service's
+// MANIFESTs of the volumes are read: all of them at the beginning and for a while after anything
+// has happened, later the MANIFESTs of days newer than all with tables. The folders of the latest
+// versions are listed each time: see toRead.
 var (
-	tableFile  = regexp.MustCompile(`^[0-9]{5}\.((records|hosts|links|texts)\.parquet|wet\.gz)$`)
-	volumesDir = regexp.MustCompile(`^/days/([0-9]{8})/([a-z0-9_-]+)/$`)
+	tableFile  = regexp.MustCompile(`^[0-9]{5}\.((records|hosts|links|inlinks|linkhosts|texts)\.parquet|wet\.gz)$`)
+	volumesDir = regexp.MustCompile(`^/(?:days/[0-9]{8}|current/[0-9]{8}(?:-[0-9]+)?)/([a-z0-9_-]+)/$`)
 	editionDay = regexp.MustCompile(`^[0-9]{8}`)
 	topLevel   = regexp.MustCompile(`^[a-z0-9_-]+$`)
 )
@@ -76,23 +78,19 @@ func checkTables(domains []string) error {
 // tables brings the tables in hand up to date.
 func (m *mirror) tables(ctx context.Context) error {
 	dirs, err := m.place.volumes()
-	if err != nil || len(dirs)+len(m.Tables) == 0 {
+	if err != nil {
 		return err
 	}
-	known := &m.state.Tables
-	days := known.Days
-	if time.Now().After(known.until) {
-		days = days[m.newestWithTables(dirs)+1:]
-		dirs = slices.DeleteFunc(dirs, func(dir string) bool { return m.state.Pending[dir] == "" })
-	}
-	for _, day := range days {
-		for _, domain := range m.Tables {
-			dirs = append(dirs, "/days/"+day+"/"+domain+"/")
-		}
-	}
-	slices.Sort(dirs)
-	if err := m.hosts(ctx, m.tableTasks(slices.Compact(dirs))); err != nil {
+	latest, err := m.latest(ctx)
+	if err != nil {
 		return err
+	}
+	known, fetched := &m.state.Tables, m.fetched.Load()
+	if err := m.hosts(ctx, m.tableTasks(m.toRead(dirs, latest))); err != nil {
+		return err
+	}
+	if m.fetched.Load() > fetched { // the service is making tables: more may follow
+		known.until = time.Now().Add(changes)
 	}
 	if dirs, err = m.place.volumes(); err != nil {
 		return err
@@ -107,6 +105,54 @@ func (m *mirror) tables(ctx context.Context) error {
 	}
 	known.Withdrawn = false
 	return m.place.save(m.state)
+}
+
+// latest returns the folders of volumes of the latest versions that the service may have. The feed
+// does not tell which ones it has, so they are listed: there are few.
+func (m *mirror) latest(ctx context.Context) (dirs []string, err error) {
+	if len(m.Tables) == 0 {
+		return nil, nil
+	}
+	var editions []string
+	err = m.insist(ctx, &m.files, func() (err error) {
+		editions, err = m.remote.folders(ctx, "/current")
+		return err
+	})
+	if err != nil && !errors.Is(err, errGone) {
+		return nil, err
+	}
+	for _, edition := range editions {
+		for _, domain := range m.Tables {
+			if dir := "/current/" + edition + "/" + domain + "/"; volumesDir.MatchString(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs, nil
+}
+
+// toRead returns the folders whose MANIFESTs are to be read. Of the latest versions' folders, those
+// that are here but not at the service are always among them, and those that are only there.
+func (m *mirror) toRead(here, latest []string) []string {
+	days, dirs := m.state.Tables.Days, slices.Concat(here, latest)
+	if time.Now().After(m.state.Tables.until) {
+		days = days[m.newestWithTables(here)+1:]
+		dirs = slices.DeleteFunc(dirs, func(dir string) bool {
+			return strings.HasPrefix(dir, "/days/") || slices.Contains(here, dir) && slices.Contains(latest, dir)
+		})
+	}
+	for dir := range m.state.Pending {
+		if volumesDir.MatchString(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, day := range days {
+		for _, domain := range m.Tables {
+			dirs = append(dirs, "/days/"+day+"/"+domain+"/")
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // hasTables reports whether one of the folders holds tables of a day.
@@ -128,7 +174,7 @@ func (m *mirror) newestWithTables(dirs []string) int {
 // them if they are not wanted.
 func (m *mirror) tableTasks(dirs []string) (tasks []*task) {
 	for _, dir := range dirs {
-		wanted := slices.Contains(m.Tables, volumesDir.FindStringSubmatch(dir)[2])
+		wanted := slices.Contains(m.Tables, volumesDir.FindStringSubmatch(dir)[1])
 		tasks = append(tasks, &task{dir: dir, look: wanted, all: !wanted, wanted: map[string]file{}})
 	}
 	return tasks
@@ -151,23 +197,25 @@ func (m *mirror) dropTables() error {
 
 // volumes returns the folders with tables.
 func (p *place) volumes() (dirs []string, err error) {
-	days, err := os.ReadDir(p.at("/days"))
-	for _, e := range days {
-		if !e.IsDir() {
-			continue
-		}
-		domains, err := os.ReadDir(p.at("/days/" + e.Name()))
-		if err != nil {
+	for _, root := range []string{"/days/", "/current/"} {
+		names, err := os.ReadDir(p.at(root))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		for _, d := range domains {
-			if dir := "/days/" + e.Name() + "/" + d.Name() + "/"; d.IsDir() && volumesDir.MatchString(dir) {
-				dirs = append(dirs, dir)
+		for _, e := range names {
+			if !e.IsDir() {
+				continue
+			}
+			domains, err := os.ReadDir(p.at(root + e.Name()))
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range domains {
+				if dir := root + e.Name() + "/" + d.Name() + "/"; d.IsDir() && volumesDir.MatchString(dir) {
+					dirs = append(dirs, dir)
+				}
 			}
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return dirs, err
+	return dirs, nil
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
+	"sheaf/serve"
 	"sheaf/serve/maker"
 )
 
@@ -32,19 +34,30 @@ func newTableSite(t *testing.T) *tableSite {
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	}
 	tables, texts := maker.NewTableMaker(opt), maker.NewTextMaker(opt)
+	// Each sees at once what was made before.
+	fresh := func() maker.TableOptions {
+		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
+		testkit.Must(t, err)
+		opt := opt
+		opt.Tree, opt.Tables, opt.Records = lib.Tree, lib.Tables, lib.Records
+		return opt
+	}
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")
 	s.publish(day.AddDate(0, 0, 1), 2, 100, "www.waseda.ac.jp")
 	s.publish(day.AddDate(0, 0, 2), 2, 100, "www.keio.ac.jp", "www.waseda.ac.jp")
 	return &tableSite{s, func() {
 		testkit.Must(t, tables.Update(t.Context()))
 		testkit.Must(t, texts.Update(t.Context()))
+		latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: fresh().Tree, Store: s.Store, Leases: opt.Leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: opt.Log})
+		testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
+		testkit.Must(t, maker.NewLinkMaker(fresh()).Update(t.Context()))
 	}}
 }
 
 // tables returns which tables a mirror has, and expects that each holds what its SHA256SUMS says.
 func (s *tableSite) tables(dir string) (names []string) {
 	s.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "days/*/*/00001.*"))
+	found, err := filepath.Glob(filepath.Join(dir, "*/2026*/*/00001.*"))
 	testkit.Must(s.TB, err)
 	for _, name := range found {
 		rel, err := filepath.Rel(dir, name)
@@ -55,6 +68,13 @@ func (s *tableSite) tables(dir string) (names []string) {
 		if out, err := sums.CombinedOutput(); err != nil {
 			s.Errorf("%s: %v\n%s", rel, err, out)
 		}
+	}
+	return names
+}
+
+func latestIn(edition string) (names []string) {
+	for _, name := range []string{"inlinks", "linkhosts", "links"} {
+		names = append(names, fmt.Sprintf("current/%s/jp/00001.%s.parquet", edition, name))
 	}
 	return names
 }
@@ -76,7 +96,7 @@ func TestTables(t *testing.T) {
 		opt := s.options(scheme, t.TempDir())
 		opt.Tables = []string{"jp"}
 		s.mirror(opt)
-		want := slices.Concat(tablesIn("20261102"), tablesIn("20261103"))
+		want := slices.Concat(latestIn("20261103"), tablesIn("20261102"), tablesIn("20261103"))
 		if got := s.tables(opt.Dir); !slices.Equal(got, want) {
 			t.Errorf("the mirror has %q, want %q", got, want)
 		}
@@ -98,13 +118,12 @@ func TestTables(t *testing.T) {
 			t.Errorf("after a take-down the mirror has %q", got)
 		}
 		s.make()
-		testkit.Eventually(t, "the mirror has the tables that were made again", func() error {
-			s.mirror(opt)
-			if got := s.tables(opt.Dir); !slices.Equal(got, want) {
-				return fmt.Errorf("%q", got)
-			}
-			return nil
-		})
+		s.follows(opt, want...)
+		for i := range 2 {
+			s.publish(day.AddDate(0, 0, 3+i), 2, 100, "www.waseda.ac.jp")
+			s.make()
+		}
+		s.follows(opt, slices.Concat(latestIn("20261104"), latestIn("20261105"), tablesIn("20261104"), tablesIn("20261105"))...)
 		opt.Tables = nil
 		s.mirror(opt)
 		if got := s.tables(opt.Dir); got != nil {
@@ -112,6 +131,30 @@ func TestTables(t *testing.T) {
 		}
 		s.equal(opt.Dir, japan)
 	})
+}
+
+// follows expects the mirror to have these tables, once the service shows what was made.
+func (s *tableSite) follows(opt Options, want ...string) {
+	s.Helper()
+	testkit.Eventually(s.TB, fmt.Sprintf("the mirror has %q", want), func() error {
+		s.mirror(opt)
+		if got := s.tables(opt.Dir); !slices.Equal(got, want) {
+			return fmt.Errorf("%q", got)
+		}
+		return nil
+	})
+}
+
+// A mirror that runs on without news asks for what may have come or gone, and for nothing else.
+func TestTablesWithoutNews(t *testing.T) {
+	m := &mirror{Options: Options{Tables: []string{"jp"}}}
+	m.state.Tables = tablesOf{Days: []string{"20261101", "20261102", "20261103"}, until: time.Now().Add(-time.Second)}
+	m.state.Pending = map[string]string{"/days/20261101/jp/": "is not there", "/current/20261031/jp/": "is not there", "/jp/": "is not there"}
+	here := []string{"/days/20261031/jp/", "/days/20261101/jp/", "/days/20261102/jp/", "/current/20261101/jp/", "/current/20261102/jp/"}
+	got := m.toRead(here, []string{"/current/20261102/jp/", "/current/20261103/jp/"})
+	if want := []string{"/current/20261031/jp/", "/current/20261101/jp/", "/current/20261103/jp/", "/days/20261101/jp/", "/days/20261103/jp/"}; !slices.Equal(got, want) {
+		t.Errorf("it asks for %q, want %q", got, want)
+	}
 }
 
 // While the account's window is shut, tables in which something may be that was taken down are
@@ -138,6 +181,19 @@ func TestTablesOutsideTheWindow(t *testing.T) {
 	if got := s.tables(opt.Dir); got != nil {
 		t.Errorf("the mirror has %q", got)
 	}
+}
+
+// A service that has made no tables yet has no folder of latest versions.
+func TestNoTablesYet(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		s := newTableSite(t)
+		opt := s.options(scheme, t.TempDir())
+		opt.Tables = []string{"jp"}
+		s.mirror(opt)
+		if got := s.tables(opt.Dir); got != nil {
+			t.Errorf("the mirror has %q", got)
+		}
+	})
 }
 
 func TestTablesOfTopLevelDomains(t *testing.T) {
