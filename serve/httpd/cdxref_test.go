@@ -116,7 +116,7 @@ func (c *crawl) takeDown(t *testing.T, stone catalog.Tombstone) {
 		t.Fatal(err)
 	}
 	c.records = slices.DeleteFunc(c.records, func(r told) bool {
-		return r.host == stone.Host && (stone.Edition == "" || stone.Edition == r.edition) && weburl.PrefixOf(stone.URLPrefix).Holds(r.url)
+		return r.host == stone.Host && (stone.Edition == "" || stone.Edition == r.edition) && (stone.URLPrefix == "" || weburl.PrefixOf(stone.URLPrefix).Holds(r.url))
 	})
 }
 

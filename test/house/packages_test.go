@@ -59,7 +59,7 @@ func TestFewPackages(t *testing.T) {
 	}{
 		{"ingest/receive", 28, 10, 7}, // with page, for the links of imports
 		{"serve/ftpd", 26, 10, 7},
-		{"robotd/crawl", 24, 13, 6},
+		{"robotd/crawl", 24, 12, 6},
 		{"cmd/robotd", 34, 19, 9},
 		{"cmd/sheaf", 96, 63, 15},
 	} {

@@ -53,7 +53,7 @@ var kinds = map[string]string{
 	"/pub":  "everybody", // leads to /pub/
 	"/pub/": "files", "/a/": "files",
 	"/v1/hosts": "published", "/v1/editions": "published", "/v1/version": "published", "/v1/collections": "published", "/v1/changes": "published",
-	"/v1/cdx": "queries", "/v1/coverage": "queries", "/v1/pages": "queries", "/v1/tables/": "queries", "/v1/jobs": "queries", "/web/": "queries", "/timegate/": "queries",
+	"/v1/cdx": "queries", "/v1/coverage": "queries", "/v1/inlinks": "queries", "/v1/pages": "queries", "/v1/tables/": "queries", "/v1/jobs": "queries", "/web/": "queries", "/timegate/": "queries",
 	"/timemap/": "queries", "/diff": "queries", "/find": "queries", "/browse/": "queries",
 	"/v1/watches": "watches", "/v1/watches/{id}/confirm/": "everybody", "/v1/watches/{id}/stop/": "everybody",
 	"/watches": "account", "/account": "account", "POST /account": "owner", "/replay/": "replay", "/v1/tokens": "owner",
