@@ -219,11 +219,26 @@ func TestCollectNoticesLostVersions(t *testing.T) {
 // A take-down that is lifted before the second pass keeps all; one that is
 // lifted after it brings back what is published from then on.
 func TestCollectAndLift(t *testing.T) {
+	for name, limit := range map[string]catalog.Tombstone{
+		"host": {}, "edition": {Edition: "first"}, "collection": {Collection: "old"}, "robot": {Robot: "robot", Since: noon.Add(-time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) { collectAndLift(t, limit) })
+	}
+}
+
+// collectAndLift is TestCollectAndLift for a take-down that is limited to an edition, "first" for
+// the first, to a collection or to a robot.
+func collectAndLift(t *testing.T, stone catalog.Tombstone) {
+	stone.Host, stone.Reason, stone.By = "bad.jp", "court", "op"
 	for _, deleted := range []bool{false, true} {
 		st, clock := newStore(t), new(later)
 		c := openWith(t, st, catalog.Options{Now: clock.now, Fanout: 2})
-		publish(t, c, publication("b1", putSegment(t, st, "bad.jp", "b1"), putSegment(t, st, "a.jp", "b1")))
-		stone := catalog.Tombstone{Host: "bad.jp", Reason: "court", By: "op"}
+		bad := putSegment(t, st, "bad.jp", "b1")
+		bad.Collection = stone.Collection
+		v := publish(t, c, publication("b1", bad, putSegment(t, st, "a.jp", "b1")))
+		if stone.Edition != "" {
+			stone.Edition = v.Edition
+		}
 		remove := func() {
 			if _, err := c.Remove(t.Context(), stone); err != nil {
 				t.Fatal(err)
@@ -265,7 +280,11 @@ func TestCollectAndLift(t *testing.T) {
 		wantClean(t, st)
 		old := pin(t, c)
 		remove()
-		wantHost(t, old, "bad.jp", "")
+		left := ""
+		if stone.Edition+stone.Collection != "" {
+			left = "late" // is of neither
+		}
+		wantHost(t, old, "bad.jp", left)
 	}
 }
 

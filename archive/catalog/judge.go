@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,8 +34,8 @@ type indexNeeds struct {
 	needs  func(key string) bool
 }
 
-// Rows of reference are "<object> <text>". The text is one of these; after refDown comes " <host
-// key> <edition> <sequence number>" of the entry.
+// Rows of reference are "<object> <text>". The text is one of these; after refDown comes the entry
+// as JSON.
 const (
 	refNeeded  = "n" // an entry needs the object
 	refDown    = "t" // an entry in the object is taken down
@@ -82,7 +84,7 @@ func (j *judge) readEntries(ctx context.Context) error {
 		case gone:
 			row, last = fmt.Appendf(row[:0], "%s %s\n", e.Object, refExpired), ""
 		case j.head.tombstones.cover(e):
-			row, last = fmt.Appendf(row[:0], "%s %s %s %s %d\n", e.Object, refDown, e.SURT, e.Edition, e.Seq), ""
+			row, last = fmt.Appendf(row[:0], "%s %s %s\n", e.Object, refDown, bytes.TrimSpace(at[len(rowKey(at)):])), ""
 		case e.Object == last:
 			continue
 		default:
@@ -129,7 +131,7 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 	case len(refs) > 0 && refs[0] == refExpired: // it sorts last, so all rows are of this kind
 		return ReasonExpired, nil, nil
 	case len(refs) > 0:
-		entries, err := j.entriesDown(refs)
+		entries, err := entriesDown(refs)
 		return ReasonTakenDown, entries, err
 	case !young && j.claimed(info.Key):
 		j.report.Claimed++
@@ -147,18 +149,16 @@ func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	return ""
 }
 
-// entriesDown returns the taken-down entries of rows of reference, with the fields for tombstones.
-func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
+// entriesDown returns the taken-down entries of rows of reference.
+func entriesDown(refs []string) (entries []SegmentEntry, err error) {
 	for _, ref := range refs {
-		if ref == refExpired {
-			continue
+		if text, down := strings.CutPrefix(ref, refDown+" "); down {
+			var e SegmentEntry
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				return nil, fmt.Errorf("row of reference %q: %w", ref, err)
+			}
+			entries = append(entries, e)
 		}
-		f := strings.Fields(ref)
-		seq, err := strconv.ParseInt(f[len(f)-1], 10, 64)
-		if err != nil || len(f) != 4 {
-			return nil, fmt.Errorf("row of reference %q", ref)
-		}
-		entries = append(entries, SegmentEntry{SURT: f[1], Edition: f[2], Seq: seq, Host: j.head.tombstones[f[1]][0].Host})
 	}
 	return entries, nil
 }

@@ -15,7 +15,7 @@ type sweeper struct {
 // downed is an object that is due, with the entries in it. All of them are taken down.
 type downed struct {
 	Candidate
-	entries []SegmentEntry // host, key, edition and sequence number only
+	entries []SegmentEntry
 }
 
 // perErase limits the objects that are erased by one version.
@@ -84,7 +84,8 @@ func (s *sweeper) erasures(down []downed) (stones []Tombstone) {
 	for _, d := range down {
 		for _, e := range d.entries {
 			for _, t := range s.head.tombstones[e.SURT] {
-				erase := Tombstone{Host: t.Host, Edition: t.Edition, Reason: t.Reason, By: "collection", Through: s.head.NextSeq - 1}
+				erase := t
+				erase.By, erase.Through = "collection", s.head.NextSeq-1
 				if t.Act == TakeDown && t.covers(e) && !seen[erase] {
 					seen[erase] = true
 					stones = append(stones, erase)
