@@ -125,7 +125,7 @@ func (w *Writer) write(c *cellBytes) error {
 	return nil
 }
 
-// summedWriter continues a CRC-32.
+// summedWriter passes bytes on, and continues their CRC-32.
 type summedWriter struct {
 	io.Writer
 	sum uint32
@@ -136,8 +136,8 @@ func (w *summedWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// tinyBody is the length in bytes up to which appendHead prefers speed to size. Such a record
-// consists almost only of its heads, and an import may bring millions.
+// tinyBody is the length of the longest body, in bytes, for which appendHead prefers speed to size.
+// A record with such a body is almost only heads, and an import may bring millions.
 const tinyBody = 256
 
 // appendHead deflates one of the cell's two heads, the tar headers or the content of WP, and

@@ -17,8 +17,8 @@ import (
 
 const manifestName = naming.BatchDir + "/manifest.json"
 
-// BatchWriter joins segments to a batch, which is an ordinary tar.gz, too. It writes each segment
-// without its end member, then a cell with a copy of the manifest, then one end member.
+// BatchWriter joins segments to a batch. The batch is an ordinary tar.gz, too. It writes each
+// segment without its end member, then a cell with a copy of the manifest, then one end member.
 type BatchWriter struct {
 	out io.Writer
 	sum hash.Hash
@@ -26,7 +26,7 @@ type BatchWriter struct {
 	buf []byte // for copying segments
 }
 
-// NewBatchWriter begins a batch that is written to w.
+// NewBatchWriter begins a batch that is written to w. Finish ends it.
 func NewBatchWriter(w io.Writer) *BatchWriter {
 	sum := sha256.New()
 	return &BatchWriter{out: io.MultiWriter(w, sum), sum: sum, buf: make([]byte, 64<<10)}
@@ -80,8 +80,8 @@ func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err er
 }
 
 // BeginsBatch reports whether a file that begins with head may be a batch or a segment: its first
-// member has a WL field, which no other gzip file has. If head has less than 16 bytes, it reports
-// whether more bytes could make it one.
+// member has a WL field, which no other gzip file has. If head has fewer than 14 bytes, it reports
+// whether the file may still be one of them.
 func BeginsBatch(head []byte) bool {
 	at := gzipHeader + 2
 	if len(head) <= at {

@@ -27,8 +27,8 @@ func NewDeflater(level int) (*Deflater, error) {
 	return &Deflater{c, make([]byte, 32<<10)}, err
 }
 
-// Deflate writes the blocks of a page's body. http is the page's status line and header, which says
-// whether the body is compressed already.
+// Deflate writes the blocks of a page's body. http is the page's status line and header. Its media
+// type says whether the body is compressed already.
 func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
 	_, mimeType, _ := parseHTTP(http) // a Writer would refuse the record
 	run := d.compress.Begin(dst, media.IsCompressed(mimeType))
@@ -38,8 +38,8 @@ func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
 	return run.Close()
 }
 
-// begin begins the run of a page's body. If the body comes deflated and all of it fits, its blocks
-// are the run, to which nothing is added.
+// begin begins the run of a page's body. If d holds the deflated body and all of it fits, begin
+// stores d's blocks, and the run drops what is written to it.
 func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
 	if d == nil || d.Body > min(w.opt.MaxBody, w.room(d.Size)) {
 		return w.compress.Begin(&w.body, stored), nil
@@ -48,7 +48,7 @@ func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
 	return wholeRun{}, err
 }
 
-// wholeRun is a run whose blocks are written.
+// wholeRun is a run whose blocks are all stored. It drops what is written to it.
 type wholeRun struct{}
 
 func (wholeRun) Write(p []byte) (int, error) { return len(p), nil }

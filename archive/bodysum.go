@@ -12,7 +12,7 @@ type bodySum struct {
 	file           fileSum
 }
 
-// fileSum computes the sum of the file in the tar, and passes its bytes on.
+// fileSum computes the CRC-32 and the length of the file in the tar, and passes its bytes on.
 type fileSum struct {
 	to  *bodySum
 	crc uint32

@@ -22,7 +22,7 @@ type CDXJ struct {
 	line     []byte
 }
 
-// NewCDXJ begins the index of a WARC view. The index names the view's file filename.
+// NewCDXJ begins the index of a WARC view. Its lines give filename as the view's file.
 func NewCDXJ(filename string) *CDXJ {
 	return &CDXJ{filename: filename, at: WARCStart(), lines: sortedrun.NewSorter("", cdxjMemory, bytes.Compare)}
 }
@@ -42,7 +42,8 @@ func (x *CDXJ) Add(p Part) error {
 	return nil
 }
 
-// WriteCDXJ writes the index of a WARC view of the parts. The index names the view's file filename.
+// WriteCDXJ writes the index of a WARC view of the parts. Its lines give filename as the view's
+// file.
 func WriteCDXJ(ctx context.Context, w io.Writer, filename string, parts []Part) (err error) {
 	x := NewCDXJ(filename)
 	defer func() { err = errors.Join(err, x.Close()) }()
@@ -54,7 +55,7 @@ func WriteCDXJ(ctx context.Context, w io.Writer, filename string, parts []Part) 
 	return x.Write(ctx, w)
 }
 
-// Write writes all lines in their order.
+// Write writes all lines, sorted by key and time.
 func (x *CDXJ) Write(ctx context.Context, w io.Writer) error {
 	lines, err := x.lines.Rows(ctx)
 	out := bufio.NewWriter(w)

@@ -46,14 +46,13 @@ type Place struct {
 // Reference names the page to which a Revisit refers.
 type Reference struct {
 	RefersDate time.Time
-	RefersTo   string // URL; empty: that of the revisit
+	RefersTo   string // URL; empty: the revisit's own
 }
 
-// Len returns the cell's length in bytes.
+// Len returns the number of stored bytes of the cell: T and B.
 func (c *Place) Len() int64 { return c.TLen + c.BLen }
 
-// Cut reports whether the record's body broke off. It is false for a body cut at the writer's
-// limit.
+// Cut reports whether the record's body is incomplete for another reason than its length.
 func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
 
 // span is a range of stored bytes.
@@ -61,10 +60,10 @@ type span struct{ off, n int64 }
 
 func (s span) end() int64 { return s.off + s.n }
 
-// headerBlocks returns the blocks of the tar headers.
+// headerBlocks returns the range of the tar headers' blocks.
 func (c *Place) headerBlocks() span { return span{c.Offset + memberHead, c.TLen - emptyMember} }
 
-// recordTail returns the data of WS.
+// recordTail returns the range of WS's data.
 func (c *Place) recordTail() span {
 	return span{c.Offset + c.TLen + memberHead + fieldHead, wsSize}
 }
@@ -75,7 +74,7 @@ func (c *Place) record() span {
 	return span{start, c.bodyBlocks().end() - start}
 }
 
-// bodyBlocks returns the blocks of the file.
+// bodyBlocks returns the range of the file's blocks.
 func (c *Place) bodyBlocks() span {
 	start := c.Offset + c.TLen + memberHead
 	if c.HeadLen > 0 { // else WS and WP are absent: an index cell
@@ -129,7 +128,7 @@ type indexLine struct {
 	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
 }
 
-// Numbers returns the nine numbers of an index line's "cell" field, from which views are made.
+// Numbers returns the nine numbers of an index line's "cell" field. Views are made from them.
 func (c *Cell) Numbers() *[9]int64 {
 	return &[9]int64{c.Offset, c.TLen, c.HeaderLen, int64(c.HeaderCRC), c.BLen, c.HeadLen, c.BodyLen, int64(c.BodyCRC), int64(c.RecordCRC)}
 }
@@ -146,7 +145,7 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 	return c.Check()
 }
 
-// SetKind derives the kind from the numbers, the media type and part. For a page of the host it
+// SetKind derives the kind from the numbers, the media type and part. For a page or a Partial it
 // also sets the name; for a revisit it sets the date and the URL to which the revisit refers. part
 // is empty or the name of a Partial. refers is empty or in the form of RFC 3339.
 func (c *Cell) SetKind(host, refers, refersTo, part string) (err error) {
@@ -203,7 +202,7 @@ func (c *Cell) appendJSON(b []byte, line indexLine) []byte {
 	return buf.Bytes()
 }
 
-// parseLine parses an index line of the host.
+// parseLine parses an index line, and checks that its URL is the host's.
 func parseLine(line, host string) (*Cell, error) {
 	key, rest, _ := strings.Cut(line, " ")
 	stamp, text, ok := strings.Cut(rest, " ")

@@ -52,6 +52,6 @@ func corrupt(format string, args ...any) *FormatError {
 	return &FormatError{Code: codeCorrupt, Cell: -1, Msg: fmt.Sprintf(format, args...)}
 }
 
-// ErrRefused says that a record cannot be kept in a segment: its URL is too long or invalid, or it
-// belongs to another host. The next record can still be appended.
+// ErrRefused says that a segment cannot hold a record, for example because the record's URL is
+// invalid or of another host. The next record can still be appended.
 var ErrRefused = errors.New("record refused")

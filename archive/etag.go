@@ -10,8 +10,8 @@ import (
 // viewVersion is part of every ETag. Change it when views of the same segments get other bytes.
 const viewVersion = "1"
 
-// viewETag identifies a view's bytes: by version, kind, and a digest of the segments, in order, and
-// the selected cells.
+// viewETag returns the ETag of a view's bytes. It holds the version, the kind, and a digest of the
+// segments, in order, and of the selected cells.
 func viewETag(kind ViewKind, parts []Part) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -23,7 +23,7 @@ func viewETag(kind ViewKind, parts []Part) string {
 	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// SegmentETag returns the ETag of the view of one whole segment, whose SHA-256 is digest.
+// SegmentETag returns the ETag of a whole segment's view. digest is the segment's SHA-256.
 func SegmentETag(kind ViewKind, digest string) string {
 	return viewETag(kind, []Part{{Digest: digest}})
 }

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/stream"
 )
 
-// FileOpener is a Source that may be a range of a local file.
+// FileOpener is implemented by a Source that may be a range of a local file.
 type FileOpener interface {
 	// OpenFile opens the file in which the source begins at base. It returns nil if the source is
 	// not a file. The caller closes the file, and may move its position.
@@ -25,8 +25,9 @@ const (
 	extentBuffer = 128 << 10
 )
 
-// Extents returns n bytes of the view from off as extents of local files. If a part of the view is
-// not in a local file, it returns nil.
+// Extents returns n bytes of the view from off as extents of local files. It returns nil if a
+// source is no FileOpener, or if the first part is not in a local file. If only a later part is not
+// in a local file, Next fails there.
 func (v *View) Extents(off, n int64) (stream.Reader, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (x *extents) take(p piece, n int64) (stream.Extent, error) {
 	return stream.Extent{}, x.read(span{p.stored.off, n})
 }
 
-// join joins the pieces of adjacent cells that are wanted whole.
+// join extends a members view's piece over the wanted cells that are stored directly after it.
 func (x *extents) join() {
 	if x.v.kind != Members || len(x.pieces) != 1 || x.pieces[0].given != nil {
 		return

@@ -15,8 +15,8 @@ type frame struct {
 // Size returns the length of the file, in bytes.
 func (f *frame) Size() int64 { return int64(len(f.start)) + f.stored + int64(len(f.end)) }
 
-// divide splits a range of the file: head is part of start, then come the stored bytes with offsets
-// from up to to, and tail is part of end.
+// divide splits a range of the file: head is its part of start, [from, to) its range of stored
+// bytes, and tail its part of end.
 func (f *frame) divide(off, n int64) (head []byte, from, to int64, tail []byte, err error) {
 	if err := checkRange(off, n, f.Size()); err != nil {
 		return nil, 0, 0, nil, err
@@ -27,8 +27,8 @@ func (f *frame) divide(off, n int64) (head []byte, from, to int64, tail []byte, 
 	return f.start[min(off, begin):min(off+n, begin)], from, to, f.end[max(off-end, 0):max(off+n-end, 0)], nil
 }
 
-// open returns n bytes of the file from off. It calls stored to open n stored bytes from off,
-// unless it needs none.
+// open returns n bytes of the file from off. It calls stored to open the range's stored bytes,
+// unless the range has none.
 func (f *frame) open(off, n int64, stored func(off, n int64) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	head, from, to, tail, err := f.divide(off, n)
 	if err != nil {

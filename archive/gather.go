@@ -80,7 +80,7 @@ func (g *gatherReader) seek(off int64) error {
 	return nil
 }
 
-// all reads a short span.
+// all reads a short span into memory.
 func (g *gatherReader) all(s span) ([]byte, error) {
 	b := make([]byte, s.n)
 	for n := 0; n < len(b); {

@@ -20,8 +20,8 @@ type Index struct {
 	self  Cell  // the index cell's own, for the tar views
 }
 
-// ReadIndex reads a segment's index at the place that the end member gives. If it gives none,
-// ReadIndex makes the index from the cells. size is the segment's, in bytes.
+// ReadIndex reads a segment's index at the place that the end member gives. If the segment has no
+// such end member, ReadIndex makes the index from the cells. size is the segment's length in bytes.
 func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
 	if size >= endMemberSize {
 		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)

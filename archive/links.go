@@ -54,7 +54,7 @@ func fitsText(text string, most int) bool {
 // linkChecker checks the lines of a links cell.
 type linkChecker struct {
 	host   string
-	source string // of the last line, which was checked
+	source string // of the last line; it is checked already
 }
 
 func (k *linkChecker) line(line string) error {
@@ -106,8 +106,8 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 	return c, nil
 }
 
-// linkLog is the path of the file beside an open segment that holds the links of its pages until
-// the segment is sealed. It has a group of lines for each cell with links:
+// linkLog is the path of a file beside an open segment. The file holds the links of the segment's
+// pages until the segment is sealed. It has a group of lines for each cell with links:
 //
 //	<offset of the cell> SP <bytes that follow> LF
 //	source LF
@@ -121,7 +121,7 @@ type linkLog string
 
 func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
 
-// add appends the links of the cell that will be at an offset. undo removes them again.
+// add appends r's links. at is the offset that r's cell will have. undo removes the links again.
 func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
 	const room = 48 // for the head, which gives the length of the rest
 	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
@@ -160,8 +160,8 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 // maxLinkGroup limits the size of a group, in bytes.
 const maxLinkGroup = 1 << 30
 
-// each calls fn for every whole group, in ascending order of offsets, and returns where the last
-// one ends. It does nothing if there is no log.
+// each calls fn for every whole group, in ascending order of offsets, until fn fails. It returns
+// where the last group that fn accepted ends. It does nothing if there is no log.
 func (l linkLog) each(fn func(at int64, source string, links []string) error) (whole int64, err error) {
 	f, err := os.Open(string(l))
 	if errors.Is(err, os.ErrNotExist) {
@@ -203,7 +203,8 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 	}
 }
 
-// unpackLinks parses a group. It returns the group's source, and each link's line without it.
+// unpackLinks parses a group. It returns the group's source, and each link's line without the
+// source.
 func unpackLinks(group string) (source string, links []string, ok bool) {
 	lines := strings.Split(group, "\n")
 	last := len(lines) - 1
@@ -244,7 +245,7 @@ func (l linkLog) cut(size int64) error {
 }
 
 // writeTo writes the links of the cells in the form of a links cell, and returns the number of
-// lines. It leaves out lines that do not fit into room bytes.
+// lines. It ends before the first line that does not fit into room bytes.
 func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, err error) {
 	check, next, line := linkChecker{}, 0, []byte(nil)
 	_, err = l.each(func(at int64, source string, links []string) error {

@@ -27,10 +27,11 @@ const (
 // zeros are the bytes of padding and of the end of a tar.
 var zeros [2 * blockSize]byte
 
-// The records' last block: final, stored, CRLFCRLF.
+// recordEnd is every record's last block: final, stored, CRLFCRLF.
 const recordEnd = "\x01\x04\x00\xfb\xff\r\n\r\n"
 
-// gzipStart begins every member: deflate, no time, unknown system; flags 4 says FEXTRA follows.
+// gzipStart begins every stored member: deflate, no time, unknown system; flags 4 says FEXTRA
+// follows. gzipPlainStart has no flags.
 const (
 	gzipStart      = "\x1f\x8b\x08\x04\x00\x00\x00\x00\x00\xff"
 	gzipPlainStart = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"

@@ -56,8 +56,8 @@ func isRecordID(s string) bool {
 	return ok && end && inner != "" && len(s) <= 256 && !strings.ContainsFunc(inner, func(c rune) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' })
 }
 
-// keep sets the header's ID and its further fields from the original fields, without those that the
-// header already has with the same value. Call it when all else of the header is set.
+// keep sets the header's ID and its further fields from the original fields. It leaves out fields
+// that the header already has with the same value. Call it when all else of the header is set.
 func (h *warcHead) keep(original []Field) {
 	if len(original) == 0 {
 		return

@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// PageView is one page's body as a gzip file, for Content-Encoding: gzip. Its blocks are the stored
-// ones.
+// PageView is one page's body as a gzip file, for Content-Encoding: gzip. Its blocks are those of
+// the segment.
 type PageView struct {
 	frame
 	src Source
 	off int64 // of the blocks
 }
 
-// PageBodyOf returns the body of a page or of a part.
+// PageBodyOf returns the body of a Page or a Partial; other kinds have no stored body.
 func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 	if !c.Kind.HasFile() {
 		return nil, fmt.Errorf("%.100q is a %v, which has no stored body", c.URL, c.Kind)
@@ -36,7 +36,7 @@ func (p *PageView) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, 
 	return p.open(off, n, func(off, n int64) (io.ReadCloser, error) { return p.src.OpenRange(ctx, p.off+off, n) })
 }
 
-// Open returns the decoded body.
+// Open returns the decoded body. The caller closes it.
 func (p *PageView) Open(ctx context.Context) (io.ReadCloser, error) {
 	stored, err := p.OpenRange(ctx, 0, p.Size())
 	if err != nil {

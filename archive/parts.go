@@ -99,7 +99,8 @@ type partScan struct {
 	manifest bool  // the batch's manifest was met
 }
 
-// scanParts reads a whole file and checks every cell. ended says that the end member ends the file.
+// scanParts reads a whole file and checks every cell. ended says whether an end member ends the
+// file.
 func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended bool, err error) {
 	rc, err := src.OpenRange(ctx, 0, size)
 	if err != nil {
@@ -170,7 +171,7 @@ func (s *partScan) take(it *item) *FormatError {
 	return nil
 }
 
-// loose makes a part of the first n cells of the run, which have no index.
+// loose makes a part without index of the run's first n cells.
 func (s *partScan) loose(n int) {
 	if n > 0 {
 		s.add(&Index{Host: s.host, Cells: s.run[:n:n]}, s.run[0].Offset)

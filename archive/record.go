@@ -41,12 +41,12 @@ const (
 // The reasons why a body is not complete, in the terms of WARC.
 const (
 	TruncatedLength      = "length"     // longer than the fetcher or the writer allows
-	TruncatedTime        = "time"       // it came too slowly
-	TruncatedDisconnect  = "disconnect" // it broke off
+	TruncatedTime        = "time"       // the body came too slowly
+	TruncatedDisconnect  = "disconnect" // the connection broke off
 	TruncatedUnspecified = "unspecified"
 )
 
-// Record is one exchange with a server, which a robot passes to a Writer.
+// Record is one exchange with a server, as a robot passes it to a Writer.
 type Record struct {
 	Kind Kind      // Page also for what becomes a Partial
 	URL  string    // absolute, as a URL parser serialises it: printable ASCII, no fragment
@@ -54,8 +54,8 @@ type Record struct {
 	IP   string    // the server's address; may be empty
 	HTTP []byte    // status line and headers as stored, ended by an empty line (CRLFCRLF)
 
-	// Body is the body without transfer and content codings. For a Page it is read to its end, for
-	// a Response as far as it fits. For a Revisit it is nil.
+	// Body is the body without transfer and content codings. It is read as far as the segment can
+	// hold it. For a Revisit it is nil.
 	Body io.Reader
 
 	// Deflated is Body as a Deflater of the segment's level has written it. If it is nil, Append

@@ -15,7 +15,7 @@ const cellOverhead = 256 << 10
 const leastRoom = 64 << 10
 
 // room returns how many bytes of a record's body surely fit into the segment by the rule of
-// expansion, if n bytes of it have been stored.
+// expansion, if n deflated bytes of the body are stored already.
 func (w *Writer) room(n int64) int64 {
 	return wire.ExpansionRoom(w.decoded+cellOverhead, w.size+n)
 }

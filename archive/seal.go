@@ -76,7 +76,7 @@ func (w *Writer) sealWith(cells []Cell) (*Index, error) {
 	return x, nil
 }
 
-// cells reads the cells that were appended.
+// cells reads back and verifies the cells that were appended.
 func (w *Writer) cells() (cells []Cell, err error) {
 	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
 	for at := int64(0); at < w.size; {

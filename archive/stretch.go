@@ -6,9 +6,9 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// Stretch sums up the bytes of selected cells of one segment in a view, without the view's start
-// and end. For a file of many segments only these sums must be kept: each segment's part can be
-// made again when its bytes are wanted.
+// Stretch holds the size and the sums of one segment's selected cells in a view, without the view's
+// start and end. For a file of many segments only these sums must be kept: each segment's part can
+// be made again when its bytes are wanted.
 type Stretch struct {
 	Size int64  // bytes
 	CRC  uint32 // of the decoded bytes; Single only

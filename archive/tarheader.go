@@ -143,8 +143,8 @@ func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 	return e, nil
 }
 
-// parseTarBlock checks a header block's checksum and parses its time and size. It parses its name
-// unless e has one.
+// parseTarBlock checks a header block's checksum and parses its time and size. It also takes the
+// name, unless e has one already.
 func parseTarBlock(b []byte, e *tarEntry) (size int64, ferr *FormatError) {
 	sum := 8 * int(' ')
 	for i, c := range b[:blockSize] {

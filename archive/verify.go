@@ -27,7 +27,7 @@ type VerifyOptions struct {
 // ViewInfo describes a view as a file.
 type ViewInfo struct {
 	Size   int64
-	SHA256 string // lower-case hexadecimal; "" of Files, which is not hashed
+	SHA256 string // lower-case hexadecimal; empty for Files, which is not hashed
 	ETag   string // quoted
 }
 
@@ -43,8 +43,8 @@ type Summary struct {
 	SHA256                   string // of the sealed segment: its identity
 	Views                    map[ViewKind]ViewInfo
 
-	// Asked is the Cell.Preferences of the host's newest robots.txt in the segment, or AsksNothing.
-	// It is empty if the segment has no robots.txt.
+	// Asked is the Cell.Preferences of the last robots.txt in the segment, or AsksNothing. It is
+	// empty if the segment has no robots.txt.
 	Asked string
 }
 
@@ -162,7 +162,7 @@ type indexLines struct {
 
 func (l *indexLines) expect(line []byte) { l.want = append(l.want, maphash.Bytes(l.seed, line)) }
 
-// check checks the index's next line.
+// check compares the index's next line with the next line in want.
 func (l *indexLines) check(line string) error {
 	if l.read++; l.read > len(l.want) {
 		return fmt.Errorf("there are only %d cells", len(l.want))

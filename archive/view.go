@@ -31,7 +31,7 @@ type Part struct {
 	Cells  []int  // numbers of the wanted cells, in the wanted order; nil: all
 }
 
-// wanted yields the wanted cells.
+// wanted yields the cells that Cells numbers, in that order, or all cells if Cells is nil.
 func (p Part) wanted() iter.Seq[*Cell] {
 	return func(yield func(*Cell) bool) {
 		if p.Cells == nil {
@@ -50,7 +50,7 @@ func (p Part) wanted() iter.Seq[*Cell] {
 	}
 }
 
-// check checks that the wanted cells are there.
+// check returns an error if Cells has a number that is not in the index.
 func (p Part) check() error {
 	for _, n := range p.Cells {
 		if n < 0 || n >= len(p.Index.Cells) {
@@ -213,8 +213,8 @@ func (v *View) Held() int64 { return 256 + int64(cap(v.refs))*80 }
 // Size returns the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
 
-// WARCStart returns the offset of the first cell's record in every WARC view, in bytes. It computes
-// it once, because readers of the URL index ask for each row.
+// WARCStart returns the offset of the first cell's record in every WARC view, in bytes. The offset
+// is computed once, because readers of the URL index ask for it with each row.
 var WARCStart = sync.OnceValue(func() int64 { return int64(len(warcInfo())) })
 
 // ETag returns a strong entity tag, quoted.
@@ -258,7 +258,7 @@ func (r *viewReader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// fromPiece reads from the first piece.
+// fromPiece reads from the first piece, and advances by what it has read.
 func (r *viewReader) fromPiece(p []byte) (n int, err error) {
 	first := &r.pieces[0]
 	if first.given != nil {
@@ -305,7 +305,7 @@ func (r *viewReader) run() span {
 	return s
 }
 
-// Close closes the open range.
+// Close closes the open range. Read fails afterwards.
 func (r *viewReader) Close() error {
 	if r.err == nil {
 		r.err = io.ErrClosedPipe

@@ -58,7 +58,7 @@ func (v *viewHashes) linksTap() []io.Writer {
 	return []io.Writer{v.links}
 }
 
-// linksFile ends the links cell's file.
+// linksFile ends the links view, after the blocks of the links cell's file.
 func (v *viewHashes) linksFile(c *Cell) {
 	if v != nil {
 		v.links.Write(linksEnd(c.BodyCRC, c.BodyLen))
@@ -72,7 +72,7 @@ func (v *viewHashes) tarPiece(crc uint32, n int64) {
 	}
 }
 
-// tarFile adds a file and its padding.
+// tarFile adds a file's padding, and the sums of the file and its padding.
 func (v *viewHashes) tarFile(c *Cell) {
 	if v != nil {
 		pad := padding(c.BodyLen)
@@ -81,7 +81,7 @@ func (v *viewHashes) tarFile(c *Cell) {
 	}
 }
 
-// cell adds a cell of a record.
+// cell adds a record's cell to the length of the files view.
 func (v *viewHashes) cell(c *Cell) {
 	if v != nil && c.Kind.HasFile() {
 		v.files += c.filesLength()

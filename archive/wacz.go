@@ -47,8 +47,8 @@ type WACZOptions struct {
 
 // WACZ is a zip file with a WARC view, its index in compressed blocks (ZipNum), its list of pages,
 // and a description. A player reads what it needs by ranges. The zip stores the records as they
-// are. The files after them, some 300 bytes for each record, are in a temporary file, which is
-// deleted when nobody refers to the WACZ any more.
+// are. The files after them, some 300 bytes for each record, are in a temporary file. It is deleted
+// when nothing refers to the WACZ any more.
 type WACZ struct {
 	start []byte // the local header of the data
 	warc  *View  // the data
@@ -57,7 +57,7 @@ type WACZ struct {
 	etag  string
 }
 
-// NewWACZ makes a WACZ.
+// NewWACZ makes a WACZ from the parts' indexes. It reads no stored record.
 func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err error) {
 	warc, err := NewView(WARC, parts)
 	if err != nil {
@@ -85,8 +85,8 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 	return z, nil
 }
 
-// finish makes the bytes before the data. To end it writes the bytes after the data: the other
-// files and the zip's directory.
+// finish makes the bytes before the data. It writes the bytes after the data to the writer end: the
+// other files and the zip's directory.
 func (z *WACZ) finish(end io.Writer, listed []waczFile, created time.Time) error {
 	entries := []zipEntry{{name: waczData, size: z.warc.size, crc: z.warc.crc()}}
 	z.start = entries[0].localHeader(created)
@@ -114,8 +114,8 @@ func (z *WACZ) ETag() string { return z.etag }
 // Held returns the approximate size of z in memory, in bytes.
 func (z *WACZ) Held() int64 { return int64(len(z.start)) + z.warc.Held() }
 
-// divide splits a range of the file: head is part of start, then comes the data with offsets from
-// up to to, and tail is part of end.
+// divide splits a range of the file: head is its part of start, [from, to) its range of the data,
+// and tail its part of end.
 func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail *io.SectionReader, err error) {
 	if err := checkRange(off, n, z.Size()); err != nil {
 		return nil, 0, 0, nil, err
@@ -140,7 +140,7 @@ func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	return readCloser{io.MultiReader(bytes.NewReader(head), data, tail), data}, nil
 }
 
-// Extents returns n bytes of the file from off as extents, or nil without local files.
+// Extents returns n bytes of the file from off as extents, or nil where View.Extents returns nil.
 func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	head, from, to, tail, err := z.divide(off, n)
 	if err != nil {
@@ -218,7 +218,8 @@ func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err erro
 	return f, nil
 }
 
-// waczFiles makes the files beside the data, which has size bytes. Close them, even after an error.
+// waczFiles makes the files beside the data. size is the data's length. Close the files, even after
+// an error.
 func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (listed []waczFile, err error) {
 	var blocks bytes.Buffer
 	for _, f := range []struct {
@@ -291,7 +292,7 @@ type waczPage struct {
 	Title string `json:"title,omitempty"`
 }
 
-// writePageList lists the HTML pages, which a reader opens, without the resources that they load.
+// writePageList lists the HTML pages, without the resources that they load.
 func writePageList(w io.Writer, parts []Part) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Limits for parts of a cell that are held in memory while it is read, in decoded bytes.
+// Limits for parts of a cell that are held in memory while the cell is read, in decoded bytes.
 const (
 	maxTarHeaders = 64 << 10
 	maxHead       = 1 << 20
@@ -81,7 +81,7 @@ func (w *walker) fail(e *FormatError, off int64) error {
 	return e
 }
 
-// Read reads stored bytes.
+// Read reads stored bytes, and passes them to raw and to the taps.
 func (w *walker) Read(p []byte) (int, error) {
 	n, err := w.in.Read(p)
 	w.off += int64(n)

@@ -40,7 +40,7 @@ func (w *Writer) unchanged() bool {
 	return err == nil && n == w.size && sum.Sum32() == w.sum
 }
 
-// known reads one cell that Append has written.
+// known reads one cell that Append has written, without decoding its body.
 func (w *walker) known() (*Cell, error) {
 	t, err := w.member("a cell's first member")
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *walker) known() (*Cell, error) {
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 
-// pass reads n stored bytes and writes them to to, unless to is nil.
+// pass reads n stored bytes and, unless to is nil, copies them there.
 func (w *walker) pass(n int64, to io.Writer) error {
 	if n < 0 {
 		return corrupt("a cell's parts are longer than the cell")

@@ -91,7 +91,8 @@ func (w *walker) member(what string) (*member, error) {
 	return m, nil
 }
 
-// end reports whether m is the end member, and checks its bytes, which follow from WI.
+// end reports whether m is the end member. If so, end reads the rest of m and compares it with the
+// result of EndMember.
 func (w *walker) end(m *member) (it item, ok bool, err error) {
 	it.kind = endItem
 	if m.wi != nil {
@@ -129,7 +130,7 @@ func (w *walker) end(m *member) (it item, ok bool, err error) {
 	return it, true, nil
 }
 
-// parseEndMember parses an end member with WI.
+// parseEndMember parses an end member with WI. ok is false for all other bytes.
 func parseEndMember(b []byte) (indexOff, indexLen int64, ok bool) {
 	at := memberHead + fieldHead
 	if len(b) != endMemberSize || string(b[memberHead:at]) != "WI\x10\x00" {

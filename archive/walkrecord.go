@@ -62,7 +62,7 @@ func (w *walker) record(b *member, c *Cell, headers []byte) error {
 	return w.body(b, c, h, head, http, cutBody)
 }
 
-// head decodes WP.
+// head decodes WP: the WARC header, the HTTP header and the body if WP holds it.
 func (w *walker) head(b *member) ([]byte, error) {
 	if len(b.wp) > maxWP || !bytes.HasPrefix(b.wp, []byte(gzipPlainStart)) {
 		return nil, w.fail(corrupt("WP of %d bytes is over %d or does not begin with % x", len(b.wp), maxWP, gzipPlainStart), b.wpOff+min(firstDifference(b.wp, []byte(gzipPlainStart)), int64(len(b.wp))-1))

@@ -52,8 +52,8 @@ func (h *warcHead) typ() string {
 
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
-// appendTo appends the result of bytes. It is shorter than the sum of warcHeadRest, the URLs and
-// the fields that an imported record keeps.
+// appendTo appends the result of bytes. The result is shorter than the sum of warcHeadRest, the
+// URLs and the fields that an imported record keeps.
 func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
@@ -108,7 +108,7 @@ func (h *warcHead) ownID() string {
 	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
-// parseWARC parses a header that bytes made, up to its empty line. It does not check it: the caller
+// parseWARC parses a header that warcHead.bytes made. It does not check the header: the caller
 // compares the result of bytes with the header's text.
 func parseWARC(head []byte) (*warcHead, error) {
 	text, ok := strings.CutPrefix(string(head), "WARC/1.1\r\n")
@@ -194,7 +194,7 @@ func (h *warcHead) check() error {
 }
 
 // revisitDigests maps the digest algorithms that a revisit may use to the digests' sizes. Other
-// crawlers, whose pages a revisit may name, use SHA-1 or MD5.
+// crawlers use SHA-1 or MD5, and a revisit may name their pages.
 var revisitDigests = map[string]int{"sha256": sha256.Size, "sha1": sha1.Size, "md5": md5.Size}
 
 // checkRevisit checks the fields that only a revisit's header has.
@@ -238,7 +238,7 @@ func parseHTTP(head []byte) (status int, mimeType string, err error) {
 	return status, mediaType(headerValue(rest, "Content-Type")), nil
 }
 
-// headerValue returns the value of the first of the header's fields with a name, or "".
+// headerValue returns the value of the header's first field with the name, or "".
 func headerValue(head, name string) string {
 	for line := range strings.SplitSeq(head, "\r\n") {
 		if field, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(field, name) {

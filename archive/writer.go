@@ -28,11 +28,11 @@ type WriterOptions struct {
 // concurrently.
 //
 // It keeps only the length and a checksum of what it has written, so that a robot can have ten
-// thousand open segments. To make the index, Seal reads the cells back, which also verifies them.
+// thousand open segments. To make the index, Seal reads the cells back, and so verifies them.
 //
 // A crash leaves a beginning of the file; Reopen cuts it after its last whole cell. Cells that were
-// appended before Sync returned are never lost. Until Seal, the records' links are in a file beside
-// the segment, <path>.links: move or remove both together.
+// appended before a successful Sync are never lost. Until Seal, the records' links are in a file
+// beside the segment, <path>.links: move or remove both together.
 //
 // The segment obeys the rule of expansion of package wire, so that every verifier accepts it.
 type Writer struct {
@@ -105,7 +105,7 @@ type Written struct {
 	summed  bool
 }
 
-// Written returns the Writer's progress.
+// Written returns the Writer's progress, for Resume or SealWritten after Close.
 func (w *Writer) Written() Written { return Written{w.size, w.decoded, w.sum, w.summed} }
 
 // Resume continues a segment that this process has closed. It does not read the file.
@@ -306,7 +306,7 @@ func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error
 	return w.assemble(h, http, new(fileSum))
 }
 
-// Sync makes the appended cells durable.
+// Sync makes the appended cells durable, but not their links.
 func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close closes the file and leaves the segment as it is, for Reopen.

@@ -72,7 +72,7 @@ func (e *zipEntry) localHeader(modified time.Time) []byte {
 	return append(b, extra...)
 }
 
-// directoryHeader returns the entry of the central directory.
+// directoryHeader returns the entry's header in the central directory.
 func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	le := binary.LittleEndian
 	size, offset := uint32(e.size), uint32(e.offset)
@@ -101,8 +101,8 @@ func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	return append(b, extra...)
 }
 
-// zipDirectory returns the end of the file after the last entry: the central directory, which
-// begins at offset at, and its end records.
+// zipDirectory returns the end of the file after the last entry: the central directory and its end
+// records. at is the directory's offset.
 func zipDirectory(entries []zipEntry, at int64, modified time.Time) []byte {
 	le := binary.LittleEndian
 	var b []byte

@@ -9,8 +9,8 @@ import _ "embed" // for the files
 //go:embed install-robot.sh
 var InstallRobot string
 
-// Sheaf and Robotd are the settings of the two programs with their defaults. The comments explain
-// each setting.
+// Sheaf and Robotd are the two programs' settings files in YAML. They have every setting with its
+// default, explained by a comment.
 //
 //go:embed sheaf.yaml
 var Sheaf string

@@ -52,7 +52,7 @@ type importForm struct {
 
 const oneBatch = api.PathAdminBatches + "/{id}"
 
-// Operations of operators on batches.
+// Operators' operations on batches.
 var (
 	ListBatches  = route.New[BatchQuery, BatchList]("GET", api.PathAdminBatches, operators.Viewer, audit.None, "The four buffers, and batches, latest first")
 	ShowBatch    = route.New[string, *inbox.Batch]("GET", oneBatch, operators.Viewer, audit.None, "One batch")
@@ -81,12 +81,13 @@ func (i *Ingest) register(mount route.Mount) {
 // Routes returns the operations, for the API description.
 func Routes() []route.Route { return route.List(new(Ingest).register) }
 
-// Buffers returns the sums of the batches in each state, in the order of the states.
+// Buffers returns the number and the size of the batches in each state, without discarded ones, in
+// the order of the states.
 func (i *Ingest) Buffers(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Buffers(ctx, i.opt.Now())
 }
 
-// Held returns the sums of the batches whose files are still in the buffers. It is quick.
+// Held is Buffers without the published batches whose files are deleted. It is quick.
 func (i *Ingest) Held(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Held(ctx, i.opt.Now())
 }
@@ -96,12 +97,13 @@ func (i *Ingest) Batches(ctx context.Context, f inbox.Filter) ([]*inbox.Batch, e
 	return i.env.Ledger.List(ctx, f)
 }
 
-// Batch returns the batch with an ID, or nil if there is none.
+// Batch returns the batch with an ID, or nil if there is no such batch.
 func (i *Ingest) Batch(ctx context.Context, id string) (*inbox.Batch, error) {
 	return i.env.Ledger.Get(ctx, id)
 }
 
-// Manifest returns the manifest of a batch, or nil if none is kept.
+// Manifest returns a batch's manifest, without checking its signature, or nil if no manifest is
+// kept.
 func (i *Ingest) Manifest(ctx context.Context, b *inbox.Batch) (*wire.Manifest, error) {
 	m, _, err := i.env.Manifest(ctx, b)
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrNotExist) {
@@ -143,7 +145,7 @@ func noBatch(id string) error {
 	return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
 }
 
-// decide carries out an operator's decision about a batch.
+// decide returns the handler of an operator's decision about a batch. verb is for the audit log.
 func (i *Ingest) decide(verb string, do func(context.Context, string, inbox.Order) (*inbox.Batch, error)) func(context.Context, route.At[inbox.Order]) (*inbox.Batch, error) {
 	return func(ctx context.Context, in route.At[inbox.Order]) (*inbox.Batch, error) {
 		in.Body.By = operators.By(ctx, in.Body.By)

@@ -60,7 +60,7 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 	}
 }
 
-// importOption reads a part that is not the file. Parts with other names are ignored.
+// importOption reads a part other than the file into opt. It ignores parts with unknown names.
 func importOption(opt *accept.ImportOptions, part *multipart.Part) (err error) {
 	name := part.FormName()
 	if name == partHosts {
@@ -89,8 +89,8 @@ func importOption(opt *accept.ImportOptions, part *multipart.Part) (err error) {
 	return nil
 }
 
-// checkCollection returns an error if the collection is taken down. Otherwise one part of the
-// collection would be visible and the other not.
+// checkCollection returns an error if the collection is taken down. Without this check the new part
+// of the collection would be visible and the old part not.
 func (i *Ingest) checkCollection(ctx context.Context, of wire.Collection) error {
 	if of.Name == "" {
 		return nil
@@ -107,7 +107,7 @@ func (i *Ingest) checkCollection(ctx context.Context, of wire.Collection) error 
 	return nil
 }
 
-// errStopping answers an import that the service's stop has ended.
+// errStopping is the answer to an import that ended because the service stops.
 var errStopping error = problem.New(http.StatusServiceUnavailable, "stopping", "the service is stopping; import the file again when it runs")
 
 func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, opt accept.ImportOptions) (err error) {
@@ -139,8 +139,8 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	return problem.JSON(w, http.StatusOK, done)
 }
 
-// receiveFile writes the last part of a request to f, and closes f. It reads no further when ctx
-// ends.
+// receiveFile writes the last part of a request to f, and closes f. The end of ctx stops the
+// reading.
 func receiveFile(ctx context.Context, w http.ResponseWriter, r *http.Request, part io.Reader, f *os.File) error {
 	defer context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })()
 	out := bufio.NewWriterSize(f, 256<<10)

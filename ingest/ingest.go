@@ -75,8 +75,8 @@ type Options struct {
 	// can go on with them. Dir is then this process's own.
 	InStore bool
 
-	// Stopping is closed when the service begins to stop: imports under way end then. nil: they do
-	// not.
+	// Stopping is closed when the service begins to stop, and imports under way end then. nil:
+	// imports go on.
 	Stopping <-chan struct{}
 
 	Leases lease.Locker     // for the publisher; nil: by DB
@@ -97,7 +97,7 @@ type Limits struct {
 	BackoffMax time.Duration // longest such wait; 5 min
 }
 
-// fill sets the defaults.
+// fill sets the defaults of zero fields.
 func (o *Options) fill() {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Zone = cmp.Or(o.Zone, time.UTC)

@@ -204,7 +204,7 @@ var (
 	AllowPrefix  = route.New[PrefixQuery, route.None]("DELETE", api.PathAdminPrefixes, operators.Worker, audit.Decide, "Have robots collect these pages again").Answering(http.StatusNoContent, toldByList)
 )
 
-// operatorAPI serves operators.
+// operatorAPI has the handlers of the operations for operators.
 type operatorAPI struct {
 	roster    *roster.Roster
 	hosts     *hosts.Registry
@@ -216,7 +216,6 @@ type operatorAPI struct {
 	public    string         // the URL at which robots reach the service; empty: not known
 }
 
-// register mounts the API.
 func (a *operatorAPI) register(mount route.Mount) {
 	ListRobots.On(mount, a.robots)
 	AdmitRobot.On(mount, a.admit)
@@ -406,7 +405,7 @@ func (a *operatorAPI) rates(ctx context.Context, _ route.None) (RatesResponse, e
 	return RatesResponse{a.costs.Zone().String(), rates}, err
 }
 
-// compare judges the visits that have come since the last call and returns all verdicts.
+// compare judges the hosts that have new visits and returns all verdicts.
 func (a *operatorAPI) compare(ctx context.Context, _ route.None) (CopiesResponse, error) {
 	if err := a.copies.Update(ctx); err != nil {
 		return CopiesResponse{}, err

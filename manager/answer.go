@@ -14,7 +14,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// noContent answers 204, unless there is an error.
+// noContent answers 204 if err is nil, and returns err.
 func noContent(w http.ResponseWriter, err error) error {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -57,7 +57,8 @@ func adminError(err error) error {
 	}
 }
 
-// releaseError does the same for errors about releases.
+// releaseError turns an error about releases into its HTTP answer. It returns other errors
+// unchanged.
 func releaseError(err error) error {
 	var bad roster.Bad
 	switch {
@@ -76,7 +77,8 @@ func releaseError(err error) error {
 	}
 }
 
-// bodyError says what is wrong with a request's body.
+// bodyError returns the HTTP answer to a request with a bad body: 413 if the body is too large,
+// otherwise 400.
 func bodyError(reason string, err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {

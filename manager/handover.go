@@ -16,7 +16,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// takeHandover receives the file in which a robot hands over a host that it has lost.
+// takeHandover receives a robot's hand-over of a host and keeps it for the host's next robot.
 func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot string) error {
 	key, err := m.RobotKey(r.Context(), robot)
 	if err != nil && !errors.Is(err, roster.ErrUnknownRobot) {
@@ -45,7 +45,7 @@ func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot str
 	return noContent(w, err)
 }
 
-// giveHandover sends a robot the hand-over of a host that it has got, signed by the service.
+// giveHandover sends a robot the hand-over of one of its hosts, signed by the service.
 func (m *Manager) giveHandover(w http.ResponseWriter, r *http.Request, robot string) error {
 	h, body, err := m.Assignments.Handover(r.Context(), robot, mux.Vars(r)["id"])
 	if errors.Is(err, assign.ErrUnknownHost) {

@@ -59,8 +59,8 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	return problem.JSON(w, http.StatusOK, orders)
 }
 
-// maxCount is the highest count that a heartbeat may have. The sum of thousands of them fits into
-// an int64, and a robot that receives 1 Gbit/s needs months to reach it in bytes.
+// maxCount is the highest count that a heartbeat may have. The sum of thousands of such counts fits
+// into an int64, and a robot that receives 1 Gbit/s needs months to reach it in bytes.
 const maxCount = 1 << 50
 
 func checkHeartbeat(hb wire.Heartbeat) error {

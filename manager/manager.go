@@ -120,7 +120,7 @@ func (m *Manager) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey
 	return m.Roster.RobotKey(ctx, robot)
 }
 
-// HeldUntil returns until when the robot may have visited each host: see
+// HeldUntil returns the time until which the robot may have visited each host: see
 // assign.Assignments.HeldUntil.
 func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
@@ -133,7 +133,7 @@ func (m *Manager) Refused(ctx context.Context, robot, why string) {
 	}
 }
 
-// StolenSince returns since when a robot's key may be in others' hands: see
+// StolenSince returns the time since which a robot's key may be in others' hands: see
 // roster.Roster.StolenSince.
 func (m *Manager) StolenSince(ctx context.Context, robot string) (time.Time, error) {
 	return m.Roster.StolenSince(ctx, robot)
@@ -144,7 +144,7 @@ func (m *Manager) Watched(ctx context.Context, hosts []string) (bool, error) {
 	return m.Hosts.Watched(ctx, hosts)
 }
 
-// CurrentGeneration returns the number of the present assignment.
+// CurrentGeneration returns the number of the latest generation of assignments.
 func (m *Manager) CurrentGeneration(ctx context.Context) (int64, error) {
 	return m.Assignments.CurrentGeneration(ctx)
 }

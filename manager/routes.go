@@ -95,7 +95,7 @@ type robotKey struct{}
 // robotOf returns the name of the robot whose request is answered.
 func robotOf(ctx context.Context) string { return ctx.Value(robotKey{}).(string) }
 
-// raw makes a route.Handler of a robotHandler.
+// raw makes a route.Handler of a robotHandler. The request's context names the robot.
 func raw(h robotHandler) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error { return h(w, r, robotOf(r.Context())) }
 }

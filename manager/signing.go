@@ -19,7 +19,8 @@ var (
 		Answering(http.StatusOK, "A signature agent card").Sends("application/json")
 )
 
-// authority returns the name under which the directory is, as signatures have it.
+// authority returns the authority of the signing keys' directory: Options.Public's or, if that is
+// not set, the request's.
 func (m *Manager) authority(r *http.Request) string {
 	if u, err := url.Parse(m.opt.Public); err == nil && u.Host != "" {
 		return botauth.Authority(u.Scheme, u.Host)

@@ -72,8 +72,7 @@ type checkup struct {
 	ok   bool
 }
 
-// report tells a finding: the error or, if there is none, the text. It reports whether there is
-// none.
+// report tells a finding: err or, if err is nil, the text. It reports whether err is nil.
 func (c *checkup) report(what string, err error, format string, args ...any) bool {
 	f := Finding{What: what, OK: err == nil, Text: fmt.Sprintf(format, args...)}
 	if err != nil {
@@ -125,8 +124,8 @@ func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher 
 	c.report("hosts", err, "%d assigned; %d of %d that were looked up have an address", len(hosts), len(some)-len(unknown), len(some))
 }
 
-// askEach asks each of the manager's URLs for the list, and returns one that gave it. A URL that
-// does not answer is a fault only if none does.
+// askEach asks each of the manager's URLs for the list, and returns the client of the last URL that
+// gave a list, and the list; nil if no URL did. Only then a URL that does not answer is a fault.
 func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identity) (here *client.Client, list *client.List) {
 	type failure struct {
 		url string

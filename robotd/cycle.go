@@ -124,7 +124,7 @@ func (c *course) rest(ctx context.Context, next time.Time) error {
 	}
 }
 
-// round returns the time that the last cycle has.
+// round returns the revisit.Round of the last cycle, which may be under way.
 func (c *course) round() revisit.Round {
 	last := c.opt.State.get()
 	return revisit.NewRound(c.opt.Settings, c.opt.Plan, last.Number, last.Began)

@@ -34,7 +34,7 @@ type delivery struct {
 	log     *slog.Logger
 }
 
-// uploader returns the uploader of batches.
+// uploader returns an uploader to the targets of the settings.
 func (d *delivery) uploader(cfg *config.Config, id *client.Identity, keys wire.Verifier) (u *batch.Uploader, err error) {
 	var targets []batch.Target
 	var receipts []batch.ReceiptSource
@@ -83,10 +83,11 @@ func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	return nil
 }
 
-// backOff is the longest wait after a failed upload; it doubles with each further one.
+// backOff is the longest wait after a first failed upload. The wait doubles with each further
+// failure.
 const backOff = 10 * time.Second
 
-// targetURLs returns the ways to the service as URLs.
+// targetURLs returns the URLs of the targets, in the order of preference.
 func targetURLs(cfg *config.Config, id *client.Identity) (urls []string, err error) {
 	if len(cfg.Upload.Targets) == 0 {
 		return cfg.Manager, nil
@@ -156,7 +157,7 @@ func (m *targetMaker) target(s string) (target, error) {
 	return f, nil
 }
 
-// Drain uploads until every batch in the spool is published.
+// Drain uploads until every batch in the spool is published or put aside.
 func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
 
 // describeUploads adds to a status what is being made into a batch, the batches in the spool, and

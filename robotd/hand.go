@@ -43,7 +43,7 @@ func InviteHand(cfg config.Config, name string) ([]byte, error) {
 	return fetch.InviteHand(handsDir(&cfg), name)
 }
 
-// RemoveHand ends the right of a hand.
+// RemoveHand ends a hand's right to do turns for the robot in cfg's folder.
 func RemoveHand(cfg config.Config, name string) error { return fetch.RemoveHand(handsDir(&cfg), name) }
 
 // Hand does turns for the robot that waits for hands at head, until ctx ends. The robot says what

@@ -60,8 +60,8 @@ func openFiles() int {
 	return int(max(min(limit.Cur, most), least))
 }
 
-// openTap opens the socket for consumers on this machine; nil: there is none. The default socket
-// may fail, since some network disks have no sockets.
+// openTap opens the socket for consumers on this machine, or returns nil if the settings want none.
+// It also returns nil if the default socket fails, since some network disks have no sockets.
 func openTap(cfg *config.Config, log *slog.Logger) (*control.Tap, error) {
 	path := cfg.TapSocket()
 	if path == "" {

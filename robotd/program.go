@@ -44,7 +44,7 @@ func newProgram(cfg *config.Config, id *client.Identity, keys *serviceKeys, mana
 	}
 }
 
-// open finds the supervisor, if one runs this program.
+// open finds the supervisor, if one runs this program, and parses the release key, if it is known.
 func (p *program) open() (err error) {
 	if p.updater.Parent, err = update.FindParent(); err != nil {
 		return err
@@ -102,8 +102,9 @@ func (p *program) askNow() {
 
 func (p *program) releaseKey() string { return cmp.Or(p.settings.Key, p.id.ReleaseKey) }
 
-// learnReleaseKey takes the release key that the manager sends to a robot that joined before there
-// was one. The key must be signed by the service that was joined. A known key is never replaced.
+// learnReleaseKey takes the release key that the manager sends to a robot that joined before the
+// service had such a key. The key must be signed by the service that was joined. A known key is
+// never replaced.
 func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
 	if signed == nil || p.releaseKey() != "" {
 		return nil
@@ -123,7 +124,8 @@ func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
 	return nil
 }
 
-// take takes a release that the manager offers.
+// take takes a release that the manager offers, if the settings allow it and a supervisor runs this
+// program.
 func (p *program) take(ctx context.Context, offer wire.Offer) error {
 	switch {
 	case !p.settings.Enabled:

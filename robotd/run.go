@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 }
 
 // Work begins cycles when they are due, uploads batches, and tells the manager how the robot is,
-// until ctx ends, which is no error.
+// until ctx ends, which is no error. Then it seals what was collected.
 func (r *Robot) Work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
@@ -73,7 +73,7 @@ func (r *Robot) Work(ctx context.Context) error {
 	return r.sealer.Seal(context.WithoutCancel(ctx))
 }
 
-// Subscribe tells the manager that the robot takes part, so that it is given hosts. Run does so
+// Subscribe tells the manager that the robot takes part, so that it is given hosts. Run subscribes,
 // too.
 func (r *Robot) Subscribe(ctx context.Context) error { return r.session.Subscribe(ctx) }
 

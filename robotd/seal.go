@@ -22,8 +22,8 @@ type Sealer struct {
 	Log     *slog.Logger
 }
 
-// Seal makes a batch of all that was collected, after an express batch if one is due. The end of
-// ctx does not break it off: the work ends with a seal, which would have to begin the batch anew.
+// Seal makes a batch of all that was collected, after an express batch if one is due. It ignores
+// the end of ctx: the robot seals once more when it ends, and would have to begin the batch anew.
 func (s *Sealer) Seal(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if s.Express > 0 {

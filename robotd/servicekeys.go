@@ -14,7 +14,7 @@ import (
 	"sheaf/robotd/client"
 )
 
-// serviceKeys are the keys of its service that the robot knows. It learns the next ones from the
+// serviceKeys has the keys of its service that the robot knows, and learns the next keys from the
 // manager. It is a wire.Verifier. Its methods may be called concurrently.
 type serviceKeys struct {
 	dir    string // the data folder
@@ -33,8 +33,8 @@ const askAgain = 10 * time.Second
 // errStatement says that a statement of the manager does not lead from the robot's key to another.
 var errStatement = errors.New("a statement about the service's next key is not taken")
 
-// learn asks the manager for the keys that come after the newest known one, until there are none.
-// Its last question tells the manager which key the robot has.
+// learn asks the manager for the keys that come after the newest known one, until the manager has
+// no more. Its last question tells the manager which key the robot has.
 func (k *serviceKeys) learn(ctx context.Context) error {
 	k.asking.Lock()
 	defer k.asking.Unlock()
@@ -59,7 +59,7 @@ func (k *serviceKeys) learnLocked(ctx context.Context) error {
 	}
 }
 
-// Verify calls open with the service's keys, and once more if it learns another one.
+// Verify calls open with the service's keys, and once more if it learns another key.
 func (k *serviceKeys) Verify(ctx context.Context, open func(keys ...ed25519.PublicKey) error) error {
 	newest := k.id.NewestServiceKey()
 	err := open(k.id.ServiceKeys()...)

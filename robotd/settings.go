@@ -10,7 +10,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// DefaultConfig returns the default settings.
+// DefaultConfig returns the settings that hold where the operator gives none.
 func DefaultConfig() config.Config {
 	c := config.Config{
 		Revisit: config.Revisit{QuickHours: true},

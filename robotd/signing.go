@@ -38,7 +38,7 @@ func (r *Robot) tellClock() {
 // managersTime returns the time by the manager's clock, as far as it is known.
 func (r *Robot) managersTime() time.Time { return time.Now().Add(-r.client.Offset()) }
 
-// signing returns the keys that the manager is to list; nil: none.
+// signing returns the keys that the manager is to list; nil: requests are not signed.
 func (r *Robot) signing() []wire.SigningKey {
 	if r.signer == nil {
 		return nil

@@ -72,7 +72,7 @@ func unreached(s *control.Status) string {
 	return fmt.Sprintf("%d of %d hosts cannot be reached: is the network as it should be?", s.LeftOut, s.Hosts)
 }
 
-// saveStatus writes the status for when the robot does not run.
+// saveStatus writes the status for when the robot does not run, and the bytes that it has used.
 func (r *Robot) saveStatus() error {
 	s, err := r.status(0)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package serve wires together what consumers read. The packages below know only those before them:
+// Package serve wires together what consumers read. In this list, each package knows only those
+// before it:
 //
 //	account    who may read, what, when and how fast; rules that hide some of it
 //	library    what an account sees of the catalog: hosts, their files, what has changed, and

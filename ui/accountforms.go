@@ -59,7 +59,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 	return f.showAccount(w, r, a, status, p)
 }
 
-// changePassword sets another password. The session of the request goes on; all others end.
+// changePassword sets another password. The session of the request goes on; all other sessions end.
 func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account.Account, in accountForm) error {
 	mark, err := f.Accounts.ChangePassword(r.Context(), a.Name, in.Old, in.New, r.RemoteAddr)
 	if err != nil || !f.Guard.Sessions.Given(r) {

@@ -51,7 +51,7 @@ type frontPage struct {
 	Open    bool         // an edition appears as soon as there is anything new
 }
 
-// change is one host of which the newest edition has new records.
+// change is a host with newly published records.
 type change struct {
 	Host, Place string
 	Page        newPage // one of its new pages; zero: there is none
@@ -165,7 +165,7 @@ func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 	return nil
 }
 
-// newPage returns one new page of a segment.
+// newPage returns one new page of a segment, or the zero newPage if the segment has none.
 func (f *face) newPage(ctx context.Context, a *account.Account, of catalog.SegmentEntry) (newPage, error) {
 	url, at, err := f.Library.Records.Foremost(ctx, a, of)
 	if err != nil || url == "" {

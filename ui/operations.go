@@ -62,7 +62,7 @@ var (
 	security   = text("/.well-known/security.txt", "Whom to tell of a hole", "RFC 9116")
 )
 
-// text defines a text for programs.
+// text defines the operation that answers with a text for programs.
 func text(path, summary, answer string) route.Op[route.None, route.None] {
 	return route.New[route.None, route.None](http.MethodGet, path, route.Anybody, audit.None, summary).Under("people").Answering(http.StatusOK, answer).Sends("text/plain")
 }

@@ -259,7 +259,8 @@ type day struct {
 // Weekdays returns the heads of a month's columns.
 func (p placePage) Weekdays() []string { return strings.Fields(p.T("Mo Tu We Th Fr Sa Su")) }
 
-// calendar makes the months from the first to the last of the days. Keys are like 20061231.
+// calendar returns the years, newest first, with those months that have an archived day. days has
+// keys like 20061231.
 func calendar(days map[string]day) (years []year) {
 	var first, last time.Time
 	for name := range days {

@@ -61,7 +61,7 @@ type face struct {
 	titles *lru.Cache[string, string] // titles of pages in editions, by segment, URL and time
 }
 
-// Register mounts the pages.
+// Register mounts the pages. It returns an error if a required option is missing.
 func Register(r *mux.Router, opt Options) error {
 	if opt.Library == nil || opt.Guard == nil || opt.Site == nil {
 		return errors.New("ui: options lack a library, a guard or a site")

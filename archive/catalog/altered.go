@@ -33,8 +33,9 @@ func Alterations(s *Snapshot, key string) []Alteration {
 	return a.hosts[key]
 }
 
-// Tick returns the modification time, in whole seconds, of a file that was altered at a time, after
-// an earlier alteration got the time last. It is later than both.
+// Tick returns the modification time for a file's alteration, in whole seconds. It is later than
+// at, when the alteration took place, and than last, the modification time for the alteration
+// before.
 func Tick(at, last time.Time) time.Time {
 	at, last = at.UTC().Truncate(time.Second), last.UTC().Truncate(time.Second)
 	if at.Before(last) {
@@ -43,7 +44,7 @@ func Tick(at, last time.Time) time.Time {
 	return at.Add(time.Second)
 }
 
-// readTombstones reads the tombstones of a version that are in force, and all alterations.
+// readTombstones reads a version's tombstones that are in force, and all its alterations.
 func readTombstones(ctx context.Context, runs []*run) (tombstones, altered, error) {
 	s, a := make(tombstones), altered{hosts: make(map[string][]Alteration)}
 	for t, err := range eachTombstone(ctx, runs, "") {

@@ -1,7 +1,7 @@
 package catalog
 
-// Boundaries returns the names of the durable writes of Publish, Merge and Remove, for each in the
-// order of the writes. A fault test must stop the process before and after each.
+// Boundaries returns the names of the durable writes of Publish, Merge and Remove. Each makes its
+// writes in the order given. A fault test must stop the process before and after each.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
@@ -19,7 +19,7 @@ func UpkeepBoundaries() []string {
 	}
 }
 
-// Suffixes of the names of durable writes; before them comes the kind of the version.
+// Suffixes of the names of durable writes. The version's kind comes before them.
 const (
 	writeRun     = "-run"     // the sorted run is stored
 	writeVersion = "-version" // the version is appended, which makes the run visible

@@ -5,7 +5,7 @@
 // The catalog is a numbered log over immutable sorted runs. Publishing stores one sorted run of
 // rows and then appends version N+1 to the log by put-if-absent. Only that append makes anything
 // visible. A version names the runs that make up the catalog, and Merge keeps them few. A reader
-// pins a version, holds the block indexes of its runs in memory, and answers by seeks. What it
+// pins a version, holds the block indexes of its runs in memory, and answers by seeks. How much it
 // reads depends neither on the size of the catalog nor on the length of its history.
 //
 // Nothing is ever overwritten, and a step that fails deletes nothing: a run whose version was not
@@ -125,7 +125,7 @@ func (c *Catalog) current() *state {
 	return c.head
 }
 
-// refresh returns the newest version, which becomes the head.
+// refresh reads the newest version, makes it the head, and returns the head.
 func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	held := c.current()
 	known := int64(0)
@@ -165,7 +165,7 @@ func (c *Catalog) take(next *state, asked time.Time) *state {
 	return c.head
 }
 
-// openState opens the runs of a version. It shares the runs that held has open.
+// openState opens the runs of a version. It reuses the open runs of held.
 func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*state, error) {
 	s := &state{logEntry: *e}
 	open := make(map[string]*run)
@@ -190,13 +190,13 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 }
 
 // Pin returns a snapshot of the newest version. What the snapshot reads does not change, except
-// that take-downs apply at once. It can be read for Options.PinLife, and returns ErrExpired
-// afterwards. So other processes know, without being told, when nobody reads a version any more.
-// The caller releases the snapshot.
+// that take-downs apply at once. The snapshot can be read for Options.PinLife, and returns
+// ErrExpired afterwards. So other processes know, without being told, when nobody reads a version
+// any more. The caller releases the snapshot.
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
 
 // PinWithin is like Pin, but also accepts a version that was the newest one at some time within
-// age. It then saves a request to the log, which may be far away. The snapshot always includes
+// age. This saves a request to a log that may be far away. The snapshot always includes
 // publications and take-downs of this Catalog itself.
 func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
 	if s := c.pinHead(age); s != nil {
@@ -221,7 +221,7 @@ func (c *Catalog) pinHead(age time.Duration) *Snapshot {
 	return s
 }
 
-// pinnedRuns returns the names of all runs of the head and of the snapshots of this Catalog.
+// pinnedRuns returns the names of all runs that the head or a snapshot of this Catalog has.
 func (c *Catalog) pinnedRuns() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,12 +286,12 @@ func (c *Catalog) after(head *state) time.Time {
 	return now
 }
 
-// newSorter returns a sorter of rows as bytes.
+// newSorter returns a sorter that compares rows as bytes.
 func (c *Catalog) newSorter() *sortedrun.Sorter {
 	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }
 
-// addRun returns a new slice of the runs and one more.
+// addRun returns a new slice with the runs and, after them, added.
 func addRun(runs []runRef, added runRef) []runRef {
 	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }

@@ -73,8 +73,8 @@ func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limi
 	return changes, last, nil
 }
 
-// versionAfter returns the number of the version, perhaps the next one, with the number after
-// since.
+// versionAfter returns the number of the version that assigned sequence number since+1. If no
+// version has yet, it returns the number of the next version.
 func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error) {
 	var failed error
 	n := sort.Search(int(s.state.N), func(i int) bool {

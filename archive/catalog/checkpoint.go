@@ -7,7 +7,8 @@ import (
 )
 
 // Checkpoint is the version in which a sequence number was assigned. Each version holds the digest
-// of the version before. So two logs with the same checkpoint for a number are equal up to there.
+// of the version before. So two logs with the same checkpoint for a number are equal up to that
+// version.
 type Checkpoint struct {
 	Version int64
 	At      time.Time
@@ -37,8 +38,9 @@ func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error
 	return Checkpoint{Version: e.N, At: e.At, Digest: e.digest}, nil
 }
 
-// Withdrawals counts all take-downs, lifts, erasures and expiries up to the version. None is ever
-// removed. So if two versions have the same count, nothing was withdrawn or came back between them.
+// Withdrawals counts all take-downs, lifts, erasures and expiries up to the version. These events
+// are never removed. So if two versions have the same count, nothing was withdrawn or came back
+// between them.
 func (s *Snapshot) Withdrawals() int64 {
 	n := int64(0)
 	for _, r := range s.state.Runs {

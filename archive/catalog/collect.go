@@ -45,7 +45,8 @@ type Collection struct {
 	// batch may still be published.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
-	// Shared counts packs of which only some segments are taken down. They are kept.
+	// Shared counts packs in which some segments are needed, and others are taken down or have
+	// expired. The packs are kept.
 	Shared int64 `json:"shared"`
 	// URLs counts take-downs of single URLs. Their records stay in the segments, but readers leave
 	// them out.
@@ -55,13 +56,13 @@ type Collection struct {
 }
 
 // Collect deletes the objects that nothing needs any more. An object is deleted in two passes: one
-// collection marks it in a list in the store, and a later one deletes it, if still nothing needs
-// it. Each collection does both, for different objects.
+// collection marks it in a list in the store, and a later collection deletes it, if still nothing
+// needs it. Each collection does both, for different objects.
 //
-// Needed are objects of entries in the newest version that are neither taken down nor expired,
-// every run with which an edition was published, and the runs that a snapshot of this process
-// reads. Before Collect deletes an object that is taken down, the catalog records the erasure, so
-// that a lift of the take-down does not show deleted entries.
+// Collect keeps the objects of entries in the newest version that are neither taken down nor
+// expired, every run with which an edition was published, and the runs of the newest version and of
+// this Catalog's snapshots. Before Collect deletes an object that is taken down, the catalog
+// records the erasure, so that a lift of the take-down does not show deleted entries.
 //
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
 // used once, so an object that nothing needs will never be needed. After an error, marks stay.
@@ -139,8 +140,8 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 	return m.drop(ctx)
 }
 
-// checkNotBehind returns an error if the catalog ends before version known, which a list of marked
-// objects names. Then versions are lost, and objects that they need seem unneeded.
+// checkNotBehind returns an error if the newest version is lower than known, the version in a list
+// of marked objects. Then versions are lost, and objects that they need seem unneeded.
 func (c *Catalog) checkNotBehind(ctx context.Context, head *state, known int64) error {
 	if known <= head.N {
 		return nil

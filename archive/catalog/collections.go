@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// CollectionList answers GET /v1/collections, by name.
+// CollectionList answers GET /v1/collections, sorted by name.
 type CollectionList struct {
 	Collections []ImportedCollection `json:"collections"`
 }
@@ -32,7 +32,7 @@ type ImportedCollection struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// Sum adds the entries to the sums.
+// Sum adds the entries to c's counts and span. Call it once.
 func (c *ImportedCollection) Sum(entries iter.Seq2[SegmentEntry, error]) error {
 	hosts := make(map[string]bool)
 	for l, err := range entries {
@@ -77,7 +77,7 @@ func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error)
 	return all, nil
 }
 
-// Entries walks the entries of the collection whose hosts' keys begin with prefix: edition by
+// Entries walks the collection's entries of the hosts whose keys begin with prefix: edition by
 // edition, and within an edition in the order of the keys.
 func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
@@ -92,8 +92,8 @@ func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix st
 }
 
 // RemoveCollection takes down all that is published of a collection, and returns the number of
-// hosts. Later imports are not taken down. It returns ErrNotExist if nothing of the collection is
-// shown.
+// hosts. Later imports are taken down for these hosts only. It returns ErrNotExist if nothing of
+// the collection is shown.
 func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string)
 	return v, len(stones), err
 }
 
-// RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if none is in
-// force.
+// RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if no such
+// take-down is in force.
 func (c *Catalog) RestoreCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

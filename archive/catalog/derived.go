@@ -5,10 +5,11 @@ import "context"
 // DerivedIndex is an index that another package derives from the catalog and keeps in the catalog's
 // store. The catalog knows only where the index is.
 type DerivedIndex interface {
-	// Prefix returns the prefix of the keys of all its objects. It ends with a slash.
+	// Prefix returns the prefix of all its objects' keys. The prefix ends with a slash.
 	Prefix() string
-	// Needs returns a function that reports whether the index needs an object. An object that it
-	// does not need must never be needed later, unless it is younger than CollectOptions.Delay.
+	// Needs returns a function that reports whether the index needs an object. An object that the
+	// index does not need must never be needed later, unless the object is younger than
+	// CollectOptions.Delay.
 	Needs(ctx context.Context) (func(key string) bool, error)
 }
 

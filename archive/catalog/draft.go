@@ -103,8 +103,9 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 	return next, err
 }
 
-// writeEntries adds the entries. It writes the fields that depend on the version before the encoded
-// others. So an entry is encoded once, and decoded only if some batches are left out.
+// writeEntries adds the entries. It writes the fields that depend on the version before the fields
+// that are encoded already. So an entry is encoded once, and decoded only if some batches are left
+// out.
 func (d *draft) writeEntries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {
@@ -157,10 +158,10 @@ func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[str
 	return hosts, put()
 }
 
-// draftRow is one row of a draft. It is valid until the next.
+// draftRow is one row of a draft. It is valid until the next row is read.
 type draftRow struct{ key, entry, summary []byte }
 
-// rows walks the entries of the wanted batches.
+// rows walks the entries of the wanted batches, in the order of their hosts' keys.
 func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
 	return func(yield func(draftRow, error) bool) {
 		rows, err := d.sorter.Rows(ctx)

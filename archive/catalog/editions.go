@@ -43,8 +43,8 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 	return e, nil
 }
 
-// Edition walks the entries that an edition published, in the order of their hosts' keys, which is
-// also the order of their sequence numbers.
+// Edition walks the entries that an edition published, in the order of their hosts' keys, and so of
+// their sequence numbers.
 func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
 	return s.EditionAfter(ctx, name, "")
 }
@@ -85,7 +85,7 @@ func (s *Snapshot) EditionUnder(ctx context.Context, name, prefix string) iter.S
 	}
 }
 
-// HostSize is how many bytes of segments an edition brought of one host.
+// HostSize is the number of segment bytes that an edition brought of one host.
 type HostSize struct {
 	Key   string // see Key
 	Bytes int64
@@ -132,7 +132,7 @@ func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
 	return s.catalog.lib.open(ctx, version.Added)
 }
 
-// Batch returns the version that published a batch, and whether there is one.
+// Batch returns the version that published a batch, and whether the batch is published.
 func (s *Snapshot) Batch(ctx context.Context, id string) (Version, bool, error) {
 	row, ok, err := s.batch(ctx, id)
 	if err != nil {
@@ -157,8 +157,8 @@ type PublishedBatch struct {
 	Version
 }
 
-// Batches returns up to limit published batches whose IDs sort behind after, in the order of their
-// IDs, which is by robot and then by time. A limit of 0 or less means all.
+// Batches returns up to limit published batches whose IDs sort behind the ID after, in the order of
+// their IDs: by robot, then by time. A limit of 0 or less means all.
 func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]PublishedBatch, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 }
 
 // unpublished returns the batches that are not published, in the order of their IDs, and the latest
-// version that published any of the others.
+// version that published any of the given batches.
 func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
 	for _, b := range sortedBatches(batches) {
 		row, ok, err := s.batch(ctx, b.ID)

@@ -29,7 +29,7 @@ func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	return err
 }
 
-// unexpired calls give for each row of an expiry that the head does not have.
+// unexpired calls give with each row of expired that the head does not have.
 func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sortedrun.Sorter, give func(row []byte) error) error {
 	rows, err := expired.Rows(ctx)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"sheaf/archive/store"
 )
 
-// sortMemory limits the memory for the list of objects that Fsck needs, in bytes.
+// sortMemory limits the memory in which Fsck sorts the list of needed objects, in bytes.
 const sortMemory = 64 << 20
 
 // Fsck checks that the catalog in a store is whole and that everything it refers to is there:
-//   - the log has no gaps, and each version names the digest of the one before,
+//   - the log has no gaps, and each version names the digest of the version before,
 //   - every run's digest, blocks, order of rows, and the rows themselves are right,
 //   - merging has lost no row that was published,
 //   - every segment's object is there and long enough, and no two segments overlap,
 //   - every batch has all its segments.
 //
-// It changes nothing, and may run while the catalog is in use. It holds the log, the block indexes,
-// and 64 MiB of sorted rows in memory. The report lists what is wrong with the catalog; an error
-// means that Fsck could not check.
+// It changes nothing, and may run while the catalog is in use. It holds the last version's block
+// indexes and 64 MiB of sorted rows in memory. The report lists what is wrong with the catalog; an
+// error means that Fsck could not check.
 func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err error) {
 	lib, err := newLibrary(st, 1)
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *fsck) checkLog(ctx context.Context) error {
 }
 
 // lastVersion finds the last version by listing, so that gaps do not hide it. It returns nil if
-// there is none or it cannot be read.
+// there is no version or the last one cannot be read.
 func (f *fsck) lastVersion(ctx context.Context) (*logEntry, error) {
 	last := ""
 	for info, err := range f.log.Store.List(ctx, logPrefix, "") {
@@ -149,7 +149,7 @@ func (f *fsck) open(ctx context.Context, last *logEntry) error {
 	return ctx.Err()
 }
 
-// checkChain compares a version with the one before.
+// checkChain compares a version with the version before.
 func checkChain(report *Report, prev, e *logEntry) {
 	key := versionKey(e.N)
 	if prev.N+1 == e.N && e.Prev != prev.digest {
@@ -200,8 +200,8 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	return nil
 }
 
-// checkLive reads the runs of the last version. Together they must have the rows that publications
-// and take-downs added, and no others.
+// checkLive reads the runs of the last version. Together they must have the same rows as the runs
+// that all versions except merges added.
 func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
 	var live rowSum
 	for _, ref := range last.Runs {
@@ -220,7 +220,7 @@ func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
 	return ctx.Err()
 }
 
-// checkExpiries looks for the entry of each expiry.
+// checkExpiries checks that the entry of each expiry exists.
 func (f *fsck) checkExpiries(ctx context.Context, version string) error {
 	expired, entries := openExpiries(f.live), openTable(f.live)
 	if expired.table == nil {

@@ -18,8 +18,8 @@ type objectCheck struct {
 	sorter  *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
 }
 
-// need notes that bytes start to end of an object are needed. Only empty ranges of one object may
-// overlap. For an object that may be missing, start and end are -1.
+// need notes that an object's bytes from start up to end are needed. Only empty ranges of one
+// object may overlap. For an object that may be missing, start and end are -1.
 func (o *objectCheck) need(key string, start, end int64) error {
 	if err := store.CheckKey(key); err != nil {
 		o.report.problem(key, "%v", err)
@@ -28,7 +28,8 @@ func (o *objectCheck) need(key string, start, end int64) error {
 	return o.sorter.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
 }
 
-// needWhole notes that an object of at least this size is needed. It may be called again for one.
+// needWhole notes that an object of at least this size is needed. It may be called several times
+// for an object.
 func (o *objectCheck) needWhole(key string, size int64) error { return o.need(key, size, size) }
 
 // IncomingPrefix begins the keys of batches that are not published yet. Only ingest puts and

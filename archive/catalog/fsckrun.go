@@ -32,7 +32,7 @@ func (s *rowSum) addAll(o rowSum) {
 	s.sum += o.sum
 }
 
-// runCheck checks runs.
+// runCheck compares runs with what their versions say of them.
 type runCheck struct {
 	lib     *library
 	objects *objectCheck
@@ -110,7 +110,8 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 	return sum, ctx.Err()
 }
 
-// compareCounts compares the numbers of rows, in total and of each table, with the version's.
+// compareCounts compares the numbers of all rows, summaries, tombstones and expiries with the
+// version's.
 func (c *runCheck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
 	if s := tables[tableSummary]; rows != ref.Rows || s != ref.Summaries {
 		c.problem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)

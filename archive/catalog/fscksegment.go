@@ -22,7 +22,8 @@ type segmentCheck struct {
 	report     *Report
 }
 
-// segment checks that an entry's bytes are there.
+// segment notes that an entry's bytes are needed, unless they may be deleted already. A deep check
+// also verifies them.
 func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool) error {
 	c.report.Segments++
 	c.report.Bytes += e.Length

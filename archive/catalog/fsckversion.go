@@ -20,7 +20,7 @@ func (v *versionCheck) problem(format string, args ...any) {
 	v.report.suspect(v.entry.N)
 }
 
-// row checks one row of the run.
+// row checks one row of the run, as its table requires.
 func (v *versionCheck) row(ctx context.Context, row []byte) error {
 	switch string(row[:min(2, len(row))]) {
 	case tableBatch:
@@ -104,7 +104,7 @@ func (v *versionCheck) edition(row []byte) {
 	v.report.Editions++
 }
 
-// finish checks that nothing is missing.
+// finish checks the numbers of batches, segments and editions, after the last row.
 func (v *versionCheck) finish() {
 	if len(v.batches) != len(v.entry.Batches) {
 		v.problem("holds %d batches, the version has %d", len(v.batches), len(v.entry.Batches))

@@ -10,7 +10,8 @@ import (
 // DayAt returns the day, yyyymmdd, of a time in the catalog's zone.
 func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Location).Format(dayForm) }
 
-// DayEnd returns when a day, yyyymmdd, ends in the catalog's zone: the first moment of the next.
+// DayEnd returns the end of a day, yyyymmdd, in the catalog's zone: the first moment of the next
+// day.
 func (s *Snapshot) DayEnd(day string) (time.Time, error) {
 	begin, err := time.ParseInLocation(dayForm, day, s.catalog.opt.Location)
 	return begin.AddDate(0, 0, 1), err
@@ -26,8 +27,8 @@ type History struct {
 	dayAt   func(time.Time) string
 }
 
-// History returns the history of a host. It includes what is taken down, which callers must show to
-// nobody, and what the snapshot's veil hides.
+// History returns the history of a host. It includes taken-down entries and entries that the
+// snapshot's veil hides. Callers must show taken-down entries to nobody.
 func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 	return h, nil
 }
 
-// Empty reports whether the host never had anything.
+// Empty reports whether the host never had an entry.
 func (h *History) Empty() bool { return len(h.entries)+len(h.expired) == 0 }
 
 // Expired reports whether any of the host's entries of a day has expired. It ignores entries that
@@ -72,16 +73,17 @@ func (h *History) Expired(day string, veil Veil) bool {
 	return slices.ContainsFunc(h.expired, func(e SegmentEntry) bool { return DayOf(e.Edition) == day && !down.cover(e) && !veil.Hides(e) })
 }
 
-// Cover is a Veil that says of which entries it may hide single records.
+// Cover is a Veil that may also hide single records. MayHide reports whether it may hide records of
+// an entry.
 type Cover interface {
 	Veil
 	MayHide(l SegmentEntry) bool
 }
 
-// At returns the entries that were visible at the end of a day, when a veil hid some, in the order
-// of publication, and the take-downs that were in force then. lost has the sequence numbers of
-// entries that were visible with all their records and cannot be read any more, because they were
-// taken down later and then erased, or have expired.
+// At returns the entries that were visible under the veil at the end of a day, in the order of
+// publication, and the take-downs that were in force then. lost has the sequence numbers of entries
+// that were visible then and cannot be read any more: entries that were taken down later and then
+// erased, and expired entries, except those of which the veil may hide records.
 func (h *History) At(day string, veil Cover) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
 	live, erased := tombstones{}, tombstones{}
 	for _, t := range h.stones {

@@ -28,7 +28,7 @@ type judge struct {
 	rows   *sortedrun.Merged // the rows of sorter that were not read yet
 }
 
-// indexNeeds is a derived index in one collection.
+// indexNeeds is what a derived index needs, asked once for a collection.
 type indexNeeds struct {
 	prefix string
 	needs  func(key string) bool
@@ -42,7 +42,8 @@ const (
 	refExpired = "x" // an entry in the object has expired
 )
 
-// prepare reads to which objects the catalog's entries refer, and asks the derived indexes.
+// prepare reads to which objects the catalog's entries refer, and asks the derived indexes what
+// they need.
 func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error) {
 	if err := j.readEntries(ctx); err != nil {
 		return err
@@ -97,9 +98,9 @@ func (j *judge) readEntries(ctx context.Context) error {
 	return nil
 }
 
-// of returns why nothing needs an object, or an empty reason if something needs it or may need it.
-// For ReasonTakenDown it also returns the entries in the object. Call it for objects in the order
-// of their keys.
+// of returns the reason why nothing needs an object, or an empty reason if something needs it or
+// may need it. For ReasonTakenDown it also returns the entries in the object. Call it for objects
+// in the order of their keys.
 func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry, error) {
 	refs, err := takeKey(ctx, j.rows, info.Key)
 	if err != nil {
@@ -140,7 +141,8 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 	return j.unlessYoung(ReasonUnpublished, young), nil, nil
 }
 
-// unlessYoung returns the reason, or for a young object, which it counts, an empty reason.
+// unlessYoung returns the reason for an old object. It counts a young object, and returns an empty
+// reason.
 func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	if !young {
 		return reason

@@ -53,7 +53,7 @@ func (r *logRecord) version() Version {
 	return Version{N: r.N, Edition: r.Edition, Published: r.At}
 }
 
-// Published reports whether anything was ever published in a store.
+// Published reports whether a store has any version of a catalog.
 func Published(ctx context.Context, st store.Store) (bool, error) {
 	for _, err := range st.List(ctx, logPrefix, "") {
 		if err != nil {

@@ -101,7 +101,7 @@ func (m *marks) of(ctx context.Context, key string) (mark, error) {
 	return mark(all[0]), nil // "due" is before "wait"
 }
 
-// add marks an object.
+// add marks an object, in the list that put stores next.
 func (m *marks) add(ctx context.Context, c Candidate) error {
 	if m.fresh = append(m.fresh, c); len(m.fresh) < perList {
 		return nil
@@ -109,7 +109,7 @@ func (m *marks) add(ctx context.Context, c Candidate) error {
 	return m.put(ctx)
 }
 
-// put stores a list of the objects that were added since the last one.
+// put stores a list of the objects that were added since the list before.
 func (m *marks) put(ctx context.Context) error {
 	l := list{Format: 1, At: m.now, Version: m.version, Objects: m.fresh}
 	m.fresh = nil
@@ -140,8 +140,8 @@ func (m *marks) drop(ctx context.Context) error {
 	return nil
 }
 
-// takeKey skips all rows "<key> <text>" up to the last one of a key, and returns the different
-// texts of that key, in order.
+// takeKey skips all rows "<key> <text>" up to a key's last row, and returns the different texts of
+// that key, in order.
 func takeKey(ctx context.Context, r *sortedrun.Merged, key string) (texts []string, err error) {
 	for r.Row() != nil {
 		at, text, _ := strings.Cut(string(r.Row()), " ")

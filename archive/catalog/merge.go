@@ -54,8 +54,8 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 	return err
 }
 
-// addMerged adds the rows of the runs unchanged, except for summaries: each host gets one for all
-// of its entries.
+// addMerged adds the rows of the runs unchanged, except for summaries: each host gets one summary
+// of all its entries.
 func (w *runWriter) addMerged(ctx context.Context, runs []*run) error {
 	rows := openPassing(runs)
 	if err := rows.seek(ctx, ""); err != nil {

@@ -12,8 +12,9 @@ import (
 //
 // Each batch is published once, however often Publish is called. Publish leaves out batches that
 // are published already, with their entries. If no batch is left, it returns the version that
-// published the last of them. So if Publish fails, for whatever reason, call it again with the same
-// batches. Delete no object of theirs until it succeeds or returns ErrBatchConflict.
+// published the last of the batches. So if Publish fails, for whatever reason, call it again with
+// the same batches. Delete no object of these batches until Publish succeeds or returns
+// ErrBatchConflict.
 func (c *Catalog) Publish(ctx context.Context, p Publication) (v Version, err error) {
 	if v, err = c.publish(ctx, p); err != nil {
 		return Version{}, fmt.Errorf("publish: %w", err)

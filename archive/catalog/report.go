@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// FsckOptions are the settings of Fsck.
+// FsckOptions are the settings of Fsck. The zero value is valid.
 type FsckOptions struct {
 	// Deep also reads every segment and compares its SHA-256.
 	Deep bool
@@ -16,7 +16,7 @@ type FsckOptions struct {
 	// every problem, also if the report does not list it. It may be called several times for one
 	// object. named is false if the report names another object, and one of the two is damaged.
 	Damaged func(key string, named bool)
-	// Indexes are derived indexes, which are checked, too.
+	// Indexes are derived indexes to check, too.
 	Indexes []CheckedIndex
 	// TempDir is for lists that do not fit in memory; the system's if empty.
 	TempDir string
@@ -33,7 +33,7 @@ func (d *Damage) Error() string { return d.Err.Error() }
 // Unwrap returns the error that says what is wrong with the object.
 func (d *Damage) Unwrap() error { return d.Err }
 
-// Problem is one thing that is wrong.
+// Problem is one thing that Fsck found wrong.
 type Problem struct {
 	Where  string `json:"where"` // key of the object
 	Detail string `json:"detail"`
@@ -70,7 +70,7 @@ type Report struct {
 // maxListed limits the problems, orphans and candidates that a report names.
 const maxListed = 1000
 
-// OK reports whether nothing is wrong.
+// OK reports whether Fsck found no problem.
 func (r *Report) OK() bool { return r.Found == 0 }
 
 func (r *Report) problem(where, format string, args ...any) {

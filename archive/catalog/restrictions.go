@@ -18,7 +18,7 @@ import (
 type Restriction struct {
 	Kind  string          `json:"kind"`
 	Name  string          `json:"name"`            // kind and name identify the restriction
-	Value json.RawMessage `json:"value,omitempty"` // none: it has ended
+	Value json.RawMessage `json:"value,omitempty"` // empty: the restriction has ended
 	At    time.Time       `json:"at"`              // set when recorded
 	Seq   int64           `json:"-"`               // its sequence number, which ascends; set when read
 }
@@ -71,7 +71,8 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	return nil
 }
 
-// Restrictions returns the last record of each restriction, also if it has ended, by time.
+// Restrictions returns the last record of each restriction, in force or ended, in the order of
+// recording.
 func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -97,7 +98,7 @@ func readRestrictions(ctx context.Context, runs []*run) (map[[2]string]Restricti
 	return last, nil
 }
 
-// restrictionOfRow decodes a row of the table of restrictions.
+// restrictionOfRow decodes a row of the table of restrictions and checks it.
 func restrictionOfRow(row []byte) (r Restriction, err error) {
 	key := string(rowKey(row))
 	_, seq := fmt.Sscanf(strings.TrimPrefix(key, tableRestriction), "%d", &r.Seq)

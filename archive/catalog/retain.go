@@ -14,16 +14,16 @@ import (
 // Retention says how long editions are kept.
 type Retention struct {
 	// Keep is how long an entry is kept after its publication in any case; 0 means for ever. An
-	// older entry expires if Expendable says so. Time passes no further than a day after the newest
-	// edition that is a day old: a clock that is ahead loses nothing for a day.
+	// older entry expires if Expendable says so. Ages count at most up to a day after the newest
+	// edition that is a day old. So a clock that is ahead loses nothing for a day.
 	Keep time.Duration
 	// Expendable gets all entries of one host in the order of publication. The first n of them are
 	// old enough; for each of these it returns whether nothing needs the entry. Later collections
-	// ask again about the remaining ones. If Expendable fails, no entry of the host expires.
+	// ask again about the remaining entries. If Expendable fails, no entry of the host expires.
 	Expendable func(ctx context.Context, entries []SegmentEntry, n int) (expendable []bool, err error)
-	// Since, if set, is the Retained.Before of an earlier collection. Hosts of which no entry has
-	// become old enough since then are skipped. No entry is missed: the newer entry that makes an
-	// old one expendable becomes old enough itself, and then the host is not skipped.
+	// Since, if set, is the Retained.Before of an earlier collection. Hosts without an entry that
+	// has become old enough since then are skipped. No entry is missed: the newer entry that makes
+	// an old one expendable becomes old enough itself, and then the host is not skipped.
 	Since time.Time
 }
 
@@ -40,9 +40,9 @@ type Retained struct {
 // maxFailed limits Retained.Failed.
 const maxFailed = 100
 
-// retain records the expiry of entries that are old enough and that nothing needs. The version that
-// it appends does not show them to readers. Their objects are then collected like others to which
-// nothing refers.
+// retain records the expiry of entries that are old enough and that nothing needs. From the version
+// that it appends on, readers do not see these entries. Their objects are then collected like other
+// objects to which nothing refers.
 func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryRun bool) (_ *Retained, err error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryR
 	return r.report, err
 }
 
-// settled returns the time by which entries expire: see Retention.Keep.
+// settled returns the time up to which ages count: now or earlier, see Retention.Keep.
 func (s *Snapshot) settled(ctx context.Context, now time.Time) (time.Time, error) {
 	const day = 24 * time.Hour
 	editions, err := s.Editions(ctx) // their times never go back
@@ -96,7 +96,7 @@ type retainer struct {
 	skip bool   // no entry of the host may expire
 }
 
-// add takes the next row of the table of entries. It skips hosts of which no entry may expire.
+// add takes the next row of the table of entries. It skips hosts whose entries may not expire.
 func (r *retainer) add(ctx context.Context, row []byte) error {
 	key := rowKey(row)
 	key = key[:bytes.LastIndexByte(key, ' ')]
@@ -117,7 +117,7 @@ func (r *retainer) add(ctx context.Context, row []byte) error {
 	return nil
 }
 
-// end decides which entries of the host expire. It always keeps the last one, so that a host with
+// end decides which entries of the host expire. It always keeps the last entry, so that a host with
 // an archive has an edition, too.
 func (r *retainer) end(ctx context.Context) error {
 	entries, err := r.take()

@@ -42,7 +42,8 @@ func (c *Catalog) RemoveRobot(ctx context.Context, robot string, since time.Time
 	return v, len(stones), err
 }
 
-// RestoreRobot lifts the take-downs of RemoveRobot. It returns ErrNotExist if none is in force.
+// RestoreRobot lifts the take-downs of RemoveRobot. It returns ErrNotExist if no such take-down is
+// in force.
 func (c *Catalog) RestoreRobot(ctx context.Context, robot, reason, by string) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

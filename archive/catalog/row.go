@@ -52,7 +52,7 @@ func appendRow(dst []byte, key string, value any) ([]byte, error) {
 	return append(dst, '\n'), nil
 }
 
-// rowKey returns a row's table and key.
+// rowKey returns a row's text before its value: the table and the key.
 func rowKey(row []byte) []byte {
 	key, _, _ := bytes.Cut(row, []byte(" {"))
 	return key
@@ -70,7 +70,7 @@ func rowValue(row []byte, v any) error {
 	return nil
 }
 
-// hostOfRow returns the host key of a row of the tables of entries, summaries and tombstones.
+// hostOfRow returns the host key in the key of an entry's, a summary's or a tombstone's row.
 func hostOfRow(row []byte) string {
 	key := rowKey(row)[len(tableHost):]
 	host, _, _ := bytes.Cut(key, []byte(" "))
@@ -92,9 +92,9 @@ func entryOfRow(row []byte) (SegmentEntry, error) {
 	return l, nil
 }
 
-// objectOfRow returns the object of an entry. It does not decode the whole entry, which would take
-// most of the time of a walk through all entries. In JSON a quote within a string has a backslash
-// before it, so the searched text occurs only as a name with its value.
+// objectOfRow returns the object of an entry. It does not decode the whole entry, because that
+// would take most of the time of a walk through all entries. In JSON a quote within a string has a
+// backslash before it, so the searched text occurs only as a name with its value.
 func objectOfRow(row []byte) (string, error) {
 	_, rest, found := bytes.Cut(row, []byte(`"object":"`))
 	object, _, ended := bytes.Cut(rest, []byte(`"`))
@@ -129,7 +129,7 @@ func seqOfRow(row []byte) (int64, error) {
 	return seq, nil
 }
 
-// publishedOfRow returns when an entry was published, without decoding the whole entry.
+// publishedOfRow returns the time of an entry's publication, without decoding the whole entry.
 func publishedOfRow(row []byte) (time.Time, error) {
 	const name = `"published":"`
 	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))

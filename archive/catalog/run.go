@@ -30,7 +30,7 @@ type run struct {
 	blocks []block
 }
 
-// open reads a run's block index.
+// open opens a run: it reads the block index, and compares it with ref.
 func (l *library) open(ctx context.Context, ref runRef) (*run, error) {
 	tail, err := store.ReadAll(ctx, l.store, ref.Name, ref.Index, ref.Size-ref.Index)
 	if err != nil {

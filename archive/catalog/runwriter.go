@@ -96,7 +96,7 @@ func (w *runWriter) finish() (runRef, error) {
 // addAll adds all rows of a sequence.
 func (w *runWriter) addAll(ctx context.Context, r sortedrun.Rows) error { return w.addUpTo(ctx, r, "") }
 
-// addUpTo adds the rows of a sequence up to key; all if key is empty.
+// addUpTo adds the rows of a sequence that sort before key, or all rows if key is empty.
 func (w *runWriter) addUpTo(ctx context.Context, r sortedrun.Rows, key string) error {
 	for r.Row() != nil && (key == "" || string(r.Row()) < key) {
 		if err := w.add(r.Row()); err != nil {

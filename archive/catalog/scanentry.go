@@ -7,7 +7,7 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// scanEntry parses the JSON of an entry exactly as a draft writes it, much faster than
+// scanEntry parses the JSON of an entry exactly as a draft writes it. It is much faster than
 // encoding/json, which took most of the time of looking a host up. For any other text, valid or
 // not, ok is false: the caller then uses encoding/json. The strings share memory with the text.
 func scanEntry(text string) (e SegmentEntry, ok bool) {
@@ -34,7 +34,7 @@ func scanTime(s *sortedrun.LineScanner, prefix string, to *time.Time) bool {
 	return s.Text(prefix, &text) && to.UnmarshalText([]byte(text)) == nil
 }
 
-// scanViews removes an object of views, and stores the views.
+// scanViews removes the JSON object of views that comes next, and stores the views.
 func scanViews(s *sortedrun.LineScanner, e *SegmentEntry) bool {
 	e.Views = make(map[string]View)
 	for before := "{"; before == "{" || !s.Skip("}"); before = "," {

@@ -10,9 +10,10 @@ import (
 )
 
 // Since walks the entries and erasures after sequence number since, in the order of sequence
-// numbers. It includes entries that are taken down, because that may be lifted, but no erased or
-// expired ones. It is for indexes that are derived from all entries, and reads the runs of the
-// versions after since. It returns ErrFuture if since is higher than any number that exists.
+// numbers. It includes entries that are taken down, because a take-down may be lifted, but no
+// erased or expired entries. It is for indexes that are derived from all entries, and reads the
+// runs of the versions after since. It returns ErrFuture if since is higher than any number that
+// exists.
 func (s *Snapshot) Since(ctx context.Context, since int64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if err := s.since(ctx, since, func(c Change) bool { return yield(c, nil) }); err != nil {
@@ -133,7 +134,7 @@ func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 
 // RecordDigest returns the SHA-256 of the record of version n, in hexadecimal, or ErrNotExist. Each
 // record holds the digest of the record before. So two logs with the same digest for a version are
-// the same up to there.
+// the same up to that version.
 func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) {
 	data, err := store.ReadAll(ctx, st, versionKey(n), 0, -1)
 	if errors.Is(err, store.ErrNotExist) {

@@ -58,7 +58,7 @@ func (s *Snapshot) Version() int64 { return s.state.N }
 // Token returns the highest fencing token of any publisher so far.
 func (s *Snapshot) Token() int64 { return s.state.Token }
 
-// Published returns when the version was appended.
+// Published returns the time at which the version was made.
 func (s *Snapshot) Published() time.Time { return s.state.At }
 
 // Tombstones returns the tombstones of a host that are in force now, not at the version.
@@ -66,14 +66,14 @@ func (s *Snapshot) Tombstones(host string) []Tombstone {
 	return s.catalog.current().tombstones[Key(host)]
 }
 
-// entries walks the entries whose rows begin with prefix and are at or behind start, without those
-// that are taken down or, in this version, expired.
+// entries walks the entries whose rows begin with prefix and are at or behind start. It leaves out
+// entries that are taken down, hidden or, in this version, expired.
 func (s *Snapshot) entries(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[SegmentEntry, error] {
 	return s.entriesOf(ctx, scanFrom(ctx, runs, prefix, start))
 }
 
-// entriesOf decodes rows of entries, without those that are taken down or, in this version,
-// expired.
+// entriesOf decodes rows of entries. It leaves out entries that are taken down, hidden or, in this
+// version, expired.
 func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		expired := openExpiries(s.state.runs)
@@ -101,7 +101,8 @@ func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error])
 	}
 }
 
-// Host returns all entries of a host, in the order of publication.
+// Host returns a host's entries in the order of publication, without hidden, taken-down and expired
+// entries.
 func (s *Snapshot) Host(ctx context.Context, host string) ([]SegmentEntry, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]Seg
 	return slices.DeleteFunc(entries, func(l SegmentEntry) bool { return l.Edition != edition }), err
 }
 
-// Hosts returns up to limit hosts whose keys begin with surtPrefix and sort behind after, in the
-// order of their keys. A limit of 0 or less means all.
+// Hosts returns up to limit hosts whose keys begin with surtPrefix and sort behind the key after,
+// in the order of their keys. A limit of 0 or less means all.
 func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit int) ([]HostInfo, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 }
 
 // shown returns a host's summary without hidden and expired entries. If the host may have such
-// entries, it sums up the others again.
+// entries, it sums up the other entries again.
 func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
 	key := Key(sum.Host)
 	some, err := expired.of(ctx, key)
@@ -173,7 +174,7 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 	return anew, nil
 }
 
-// lookUp decodes the value of the row with this key, and reports whether there is one.
+// lookUp decodes the value of the row with this key, and reports whether the row exists.
 func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
 	runs, err := s.live()
 	if err != nil {

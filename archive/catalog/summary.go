@@ -12,7 +12,7 @@ import (
 
 // summary sums up a run's entries of one host. A run has a summary for each of its hosts, so that
 // directories and lists of hosts need not read the entries. Times are in nanoseconds since 1970,
-// which are parsed faster than text; 0 means none.
+// because numbers are parsed faster than text; 0 means no time.
 type summary struct {
 	Host      string `json:"host"`
 	Edition   string `json:"edition"` // of the last entry
@@ -81,7 +81,7 @@ func summaryOfRow(row []byte) (s summary, err error) {
 	return s, err
 }
 
-// publishedOfSummary returns when the last entry was published.
+// publishedOfSummary returns the time when the summary's last entry was published.
 func publishedOfSummary(row []byte) (time.Time, error) {
 	var of struct{ Published int64 }
 	err := rowValue(row, &of)
@@ -118,8 +118,8 @@ func summaries(ctx context.Context, runs []*run, table, prefix, start string) it
 	}
 }
 
-// bytesOfSummary returns the Bytes field of a row of the table of summaries, without decoding the
-// row: it is the last field, and no text in the row can look like it.
+// bytesOfSummary returns the Bytes field of a summary's row, without decoding the row: it is the
+// last field, and no text in the row can look like it.
 func bytesOfSummary(row []byte) (int64, error) {
 	const name = `,"bytes":`
 	if at := bytes.LastIndex(row, []byte(name)); at >= 0 {
@@ -139,7 +139,7 @@ func summaryFrom(table string, row []byte) (summary, error) {
 	return summaryOf(l), err
 }
 
-// putSummaries adds the summaries of all hosts in several runs to w, which merges the runs.
+// putSummaries adds a summary of each host in the runs that w merges.
 func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	for s, err := range summaries(ctx, runs, tableSummary, "", "") {
 		if err != nil {

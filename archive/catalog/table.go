@@ -18,7 +18,7 @@ func openTable(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return r })
 }
 
-// openPassing is like openTable, for a walk through all rows, whose blocks are not cached.
+// openPassing is like openTable, but does not cache blocks. It is for a walk through all rows.
 func openPassing(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
 }
@@ -45,7 +45,8 @@ func (t *table) seek(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// advance moves forward to the first row at or behind key. Passed rows must sort before key.
+// advance moves forward to the first row at or behind key. All rows passed before must sort before
+// key.
 func (t *table) advance(ctx context.Context, key string) error {
 	for _, c := range t.cursors {
 		if err := c.Advance(ctx, key); err != nil {
@@ -57,7 +58,7 @@ func (t *table) advance(ctx context.Context, key string) error {
 }
 
 // lastUnder passes all rows that begin with prefix, and returns the last of them. The table must
-// stand on one.
+// stand on such a row.
 func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err error) {
 	for _, c := range t.cursors {
 		var at []byte

@@ -22,9 +22,9 @@ func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, err
 	return v, nil
 }
 
-// Restore lifts the take-downs of the same host, edition, URL prefix and collection. It returns
-// ErrNotExist if one of them is not in force. Take-downs and lifts remain on record; see Takedowns.
-// Objects that Collect has deleted meanwhile do not come back.
+// Restore lifts the take-downs of the same host, edition, URL prefix, collection and robot. It
+// returns ErrNotExist if one of the take-downs is not in force. Take-downs and lifts remain on
+// record; see Takedowns. Objects that Collect has deleted meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
@@ -41,8 +41,8 @@ func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, er
 }
 
 // Tell records lifts for hosts and editions that another rule than a take-down has hidden until
-// now. So the change feed tells of them as of a lift. It leaves out hosts and editions whose
-// take-down is in force.
+// now. So the change feed shows them as lifted. It leaves out hosts and editions whose take-down is
+// in force.
 func (c *Catalog) Tell(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil

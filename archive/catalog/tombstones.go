@@ -12,9 +12,9 @@ type Tombstone struct {
 	Host string `json:"host"`
 	// Edition, if set, limits it to the host's entries in this edition.
 	Edition string `json:"edition,omitempty"`
-	// URLPrefix, if set, limits it to records with this prefix, which has the form of
-	// weburl.Prefix. The catalog knows no URLs: it still returns the entry, and the reader of the
-	// segment must leave the records out. See Snapshot.Tombstones.
+	// URLPrefix, if set, limits it to records with this prefix, in the form of weburl.Prefix. The
+	// catalog knows no URLs: it still returns the entry, and the reader of the segment must leave
+	// the records out. See Snapshot.Tombstones.
 	URLPrefix string `json:"url_prefix,omitempty"`
 	// Collection, if set, limits it to entries that were imported as this collection.
 	Collection string `json:"collection,omitempty"`
@@ -35,7 +35,7 @@ type Act string
 
 const (
 	TakeDown Act = ""      // took down, until a Lift
-	Lift     Act = "lift"  // ended the take-downs of the same host, edition, URL prefix and collection
+	Lift     Act = "lift"  // ended the take-downs of the same host, edition, URL prefix, collection and robot
 	Erase    Act = "erase" // recorded that taken-down entries are deleted; a Lift does not end it
 )
 
@@ -56,19 +56,19 @@ func (t Tombstone) Whole() bool {
 	return t.Edition == "" && t.URLPrefix == "" && t.Collection == "" && t.Robot == ""
 }
 
-// tombstones are the take-downs in force, by host key.
+// tombstones are the take-downs and erasures in force, by host key.
 type tombstones map[string][]Tombstone
 
 func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
-// down reports whether a take-down of the same host, edition, prefix and collection is in force.
+// down reports whether a take-down that names the same as t is in force; see Tombstone.same.
 func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }
 
-// apply updates s by the next row of the table.
+// apply updates s by the table's next row.
 func (s tombstones) apply(t Tombstone) {
 	key := Key(t.Host)
 	switch t.Act {
@@ -93,7 +93,7 @@ func (s tombstones) erased(entries []SegmentEntry) bool {
 }
 
 // eachTombstone walks the table of tombstones, host by host, and for each host in the order in
-// which they were recorded. If key is not empty, it walks only that host's.
+// which they were recorded. If key is not empty, it walks only that host's tombstones.
 func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombstone, error] {
 	with := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.Tombstones == 0 })
 	prefix := tableTombstone

@@ -13,7 +13,7 @@ func Key(host string) string {
 	return strings.ReplaceAll(naming.HostPath(host), "/", ",")
 }
 
-// keyOfPath returns the prefix of the keys of all hosts below a path of the tree.
+// keyOfPath returns the prefix that the keys of all hosts below a path have.
 func keyOfPath(path string) string {
 	path = strings.Trim(path, "/")
 	if path == "" {

@@ -10,9 +10,10 @@ import (
 
 // Errors that callers decide by.
 var (
-	// ErrNotExist says that the edition or version asked for is not published.
+	// ErrNotExist says that the catalog does not have what was asked for, such as an edition, a
+	// version or a take-down to lift.
 	ErrNotExist = errors.New("not in the catalog")
-	// ErrBatchConflict says that another batch with the same ID, but another digest, was published.
+	// ErrBatchConflict says that a batch with the same ID but another digest was published.
 	ErrBatchConflict = errors.New("batch ID was published with another digest")
 	// ErrFenced says that a publisher with a higher token has published. The caller's lease is
 	// over, and it must stop publishing.
@@ -24,8 +25,8 @@ var (
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
 
-// SegmentEntry describes one segment, which has the records of one host from one batch, and says
-// where it is.
+// SegmentEntry describes one segment, the records of one host from one batch. It says where the
+// segment is.
 type SegmentEntry struct {
 	Host    string `json:"host"`           // in lower case, without a default port
 	SURT    string `json:"surt,omitempty"` // the host's sort key (see Key); set when published
@@ -74,8 +75,8 @@ type View struct {
 type Batch struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Manifest is the SHA-256 of the signed manifest, which is stored under wire.ManifestKey;
-	// empty: there is none.
+	// Manifest is the SHA-256 of the signed manifest under wire.ManifestKey; empty: the batch has
+	// no manifest.
 	Manifest string `json:"manifest,omitempty"`
 
 	Collection wire.Collection `json:"collection,omitzero"` // to which it belongs; zero: none
@@ -94,7 +95,7 @@ type Publication struct {
 	Token int64
 }
 
-// Entries returns a slice as a Publication's entries.
+// Entries returns entries in the form of Publication.Entries.
 func Entries(entries ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		for _, l := range entries {
@@ -105,14 +106,14 @@ func Entries(entries ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
 	}
 }
 
-// Version is one version of the catalog's log.
+// Version names a version of the catalog's log, and the edition that it published.
 type Version struct {
 	N         int64     `json:"version"`
 	Edition   string    `json:"edition,omitempty"` // empty if the version published nothing
 	Published time.Time `json:"published"`
 }
 
-// Edition describes one publication.
+// Edition describes one publication, and sums up its entries.
 type Edition struct {
 	Name      string    `json:"edition"`
 	Version   int64     `json:"version"`

@@ -37,7 +37,7 @@ func NewCompressor(level int) (*Compressor, error) {
 	return &Compressor{deflate: w}, nil
 }
 
-// Run returns the run for data in memory. It is valid until the next call.
+// Run returns the run for data in memory. The result is valid until the next call of Run.
 func (c *Compressor) Run(data []byte) []byte {
 	c.out.Reset()
 	w := c.Begin(&c.out, false)

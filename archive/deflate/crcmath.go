@@ -2,7 +2,7 @@ package deflate
 
 import "hash/crc32"
 
-// CRC returns the CRC of b.
+// CRC returns the CRC-32 of b, as gzip has it.
 func CRC(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
 
 // JoinCRC returns the CRC of ab, given the CRCs of a and b and the length of b.
@@ -35,7 +35,7 @@ func xPower(n uint64) uint32 {
 	return p
 }
 
-// times multiplies two polynomials modulo the CRC's.
+// times multiplies two polynomials modulo the CRC's polynomial.
 func times(a, b uint32) (p uint32) {
 	for m := uint32(1) << 31; m != 0; m >>= 1 {
 		if a&m != 0 {

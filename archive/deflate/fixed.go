@@ -105,7 +105,7 @@ func (w *FixedWriter) EndBlock(final bool) {
 	w.align()
 }
 
-// Bytes returns all bytes so far.
+// Bytes returns the whole bytes so far; EndBlock completes the last byte.
 func (w *FixedWriter) Bytes() []byte { return w.out }
 
 func (w *FixedWriter) align() {

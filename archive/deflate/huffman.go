@@ -21,7 +21,8 @@ type huffman struct {
 }
 
 // build makes the table for codes of the given lengths. It returns an error if they are
-// over-subscribed, or incomplete and not a single code of one bit.
+// over-subscribed or incomplete. No code at all, a single code of one bit and the fixed distance
+// codes are allowed.
 func (h *huffman) build(lengths []byte) error {
 	clear(h.count[:])
 	for _, n := range lengths {

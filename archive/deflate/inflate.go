@@ -38,7 +38,7 @@ const (
 // ErrBlocks says that the bytes are not a run.
 var ErrBlocks = errors.New("blocks are not valid DEFLATE")
 
-// NewInflater returns an Inflater.
+// NewInflater returns an Inflater for any number of runs, one after another.
 func NewInflater() *Inflater {
 	f := &Inflater{in: bufio.NewReaderSize(nil, 32<<10), win: make([]byte, winBuffer+overhang)}
 	var lengths [288]byte

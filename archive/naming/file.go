@@ -16,7 +16,7 @@ const (
 )
 
 // metaDir and BatchDir are reserved directories. metaDir, below the host's directory, has the index
-// cell; BatchDir, beside the hosts' directories, has the manifest.
+// and links cells; BatchDir, beside the hosts' directories, has the manifest.
 const (
 	metaDir  = "_meta"
 	BatchDir = "_batch"
@@ -25,19 +25,19 @@ const (
 // FileName returns the name of the tar entry for a page of the host. It depends on the URL alone.
 // No two URLs have the same name, not even on file systems that ignore case.
 //
-// If a URL's path is harmless in every respect, it is the name; a path that ends in a slash gets
-// index.html. Every other URL gets a marked name: its parts are made harmless, and "~" with 80 bits
-// of the URL's SHA-256 is inserted before the file's extension. Plain files have an extension and
-// no "~". Directories have no extension, and no "~" except at the beginning. So neither a marked
-// name nor a directory can be equal to a plain one.
+// If an http URL has no query, and its path is harmless in every respect, the path is the name. A
+// path that ends in a slash gets index.html. Every other URL gets a marked name: its parts are made
+// harmless, and "~" with 80 bits of the URL's SHA-256 is inserted before the file's extension.
+// Plain files have an extension and no "~". Directories have no extension, and no "~" except at the
+// beginning. So neither a marked name nor a directory can be equal to a plain one.
 func FileName(host, url string) string { return fileName(host, url, "") }
 
-// PartName returns the name of the tar entry for a part of a page, which is marked. rng is the
+// PartName returns the name of the tar entry for a part of a page. The name is marked. rng is the
 // part's Content-Range. Parts of a page with different ranges have different names.
 func PartName(host, url, rng string) string { return fileName(host, url, " "+rng) }
 
-// fileName returns a name. part is empty for a page, and what tells a part from the page and from
-// other parts.
+// fileName returns the name of a page or of a part of a page. part is empty for a page; otherwise
+// it tells the part from the page and from other parts.
 func fileName(host, url, part string) string {
 	path, _, hasQuery := pathAndQuery(url)
 	parts := strings.Split(path[1:], "/")
@@ -127,7 +127,8 @@ func directoryName(part string) string {
 	return s
 }
 
-// safePart replaces bytes that file systems or shells do not accept. Letters keep their case.
+// safePart replaces bytes that file systems or shells do not accept, and shortens long parts.
+// Letters keep their case.
 func safePart(part string) string {
 	part = part[:min(len(part), maxNamePart)]
 	s := []byte(part)
@@ -150,7 +151,7 @@ func MetaName(host, segment, ext string) string {
 	return HostDir(host) + "/" + metaDir + "/" + segment + ext
 }
 
-// ParseMetaName is the inverse of MetaName.
+// ParseMetaName is the inverse of MetaName. ok is false for other names.
 func ParseMetaName(name, ext string) (host, segment string, ok bool) {
 	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
 	segment, ok = strings.CutSuffix(file, ext)

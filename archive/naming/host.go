@@ -15,8 +15,8 @@ import (
 const MaxURL = 4096
 
 // HostOf returns the host that a URL belongs to: its authority in lower case, without the scheme's
-// default port. Only http and https URLs in printable ASCII, without user and fragment, have a
-// host.
+// default port. Only http and https URLs in printable ASCII, with a path and without user and
+// fragment, have a host.
 func HostOf(rawURL string) (string, error) {
 	if len(rawURL) > MaxURL {
 		return "", fmt.Errorf("URL of %d bytes is longer than %d", len(rawURL), MaxURL)
@@ -120,7 +120,7 @@ func HostPath(host string) string {
 	return strings.Join(labels, "/")
 }
 
-// HostFromPath is the inverse of HostPath.
+// HostFromPath is the inverse of HostPath. It returns an error if the path is no host's.
 func HostFromPath(path string) (string, error) {
 	labels := strings.Split(path, "/")
 	last := len(labels) - 1

@@ -74,13 +74,14 @@ func NewCursor(run Run) *Cursor { return &Cursor{run: run, n: -1, block: new(Blo
 // Row returns the current row, or nil outside the run. It stays valid, and must not be changed.
 func (c *Cursor) Row() []byte { return c.row }
 
-// Next moves to the next row.
+// Next moves to the next row. Behind the last row, Row is nil.
 func (c *Cursor) Next(ctx context.Context) error { return c.stand(ctx, c.i+1) }
 
-// Previous moves to the row before.
+// Previous moves to the row before. Before the first row, Row is nil.
 func (c *Cursor) Previous(ctx context.Context) error { return c.stand(ctx, c.i-1) }
 
-// Enter moves to row i of block n. If there is none, the cursor is outside.
+// Enter moves to row i of block n. If the block has no row i, it moves to the neighbouring block,
+// or outside the run.
 func (c *Cursor) Enter(ctx context.Context, n int64, i int) error {
 	if err := c.load(ctx, n); err != nil {
 		return err

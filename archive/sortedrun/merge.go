@@ -15,7 +15,8 @@ type head struct {
 	row  []byte
 }
 
-// Merge merges sequences, each of which is sorted by order.
+// Merge merges sequences that are sorted by order. If they do not stand on their first rows yet,
+// call Reset when they do.
 func Merge(order Order, from ...Rows) *Merged {
 	m := &Merged{from: from, heap: make([]head, 0, len(from)), order: order}
 	m.Reset()

@@ -15,7 +15,7 @@ type Output struct {
 	size int64
 }
 
-// NewOutput returns an output to w.
+// NewOutput returns an Output that writes to w. Call Finish after the last Write.
 func NewOutput(w io.Writer) *Output {
 	h := sha256.New()
 	return &Output{w: bufio.NewWriterSize(io.MultiWriter(w, h), 256<<10), hash: h}

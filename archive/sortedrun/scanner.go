@@ -18,9 +18,9 @@ func (s *LineScanner) Skip(prefix string) (ok bool) {
 	return ok
 }
 
-// Text removes a prefix and the string after it, and stores the string, which shares memory with
-// the text where it can. The string must be ASCII, with no escapes but those of quotes, which
-// ETags have. For another text, it only returns false.
+// Text removes a prefix and the string after it, and stores the string. The string shares memory
+// with the text where it can. It must be ASCII, with no escapes but those of quotes, as in ETags.
+// For another text, it only returns false.
 func (s *LineScanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {

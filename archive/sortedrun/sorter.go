@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/files"
 )
 
-// Sorter sorts any number of rows with bounded memory: rows that do not fit are sorted in parts,
-// which are spilled to one unnamed temporary file and merged (an external merge sort). A Sorter
+// Sorter sorts any number of rows with bounded memory: rows that do not fit are sorted in parts.
+// The parts are spilled to one unnamed temporary file and merged (an external merge sort). A Sorter
 // must not be used concurrently, and must be closed.
 type Sorter struct {
 	dir   string
@@ -77,7 +77,7 @@ func (s *Sorter) Close() error {
 	return s.spill.Close()
 }
 
-// sort sorts the rows in memory.
+// sort sorts at, the places of the rows in memory.
 func (s *Sorter) sort() {
 	slices.SortFunc(s.at, func(a, b [2]int) int { return s.order(s.data[a[0]:a[1]], s.data[b[0]:b[1]]) })
 }
@@ -108,7 +108,7 @@ func (s *Sorter) flush() (err error) {
 	return nil
 }
 
-// memoryRows are sorted rows in memory.
+// memoryRows are the Rows of sorted rows in memory.
 type memoryRows struct {
 	data []byte
 	left [][2]int // start and end of the rows that follow

@@ -56,8 +56,8 @@ func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.L
 func (b *Backed) Reads() int64 { return b.recourse.Load() }
 
 // Doubt reports an object whose bytes are not what was stored. For some minutes, the object is then
-// read from the copy. Doubt returns false if that was already so: then it is no use to read the
-// object again.
+// read from the copy. Doubt returns false if the object is doubted already: then it is no use to
+// read the object again.
 func (b *Backed) Doubt(key string) bool {
 	if b.doubts(key) {
 		return false
@@ -85,7 +85,7 @@ func (b *Backed) Open(ctx context.Context, key string, off, n int64) (io.ReadClo
 	return &backedReader{ctx: ctx, b: b, key: key, off: off, left: n, in: r}, nil
 }
 
-// fromCopy opens the copy's object.
+// fromCopy opens the copy's object, and counts the read.
 func (b *Backed) fromCopy(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	second, err := b.copy(ctx)
 	if err != nil {
@@ -140,7 +140,8 @@ func (b *Backed) instead(ctx context.Context, key string, off, n int64, failed e
 	return r, nil
 }
 
-// backedReader reads the store's object. From the byte on that it cannot read, it reads the copy's.
+// backedReader reads the store's object. From the first byte on that it cannot read, it reads the
+// copy's object.
 type backedReader struct {
 	ctx       context.Context
 	b         *Backed

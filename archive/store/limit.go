@@ -7,10 +7,10 @@ import (
 )
 
 // Limit is a Store that runs a limited number of operations at once. Further operations wait until
-// one ends or their context does. Reads and writes have separate limits, so that a Put whose reader
-// opens objects of the same store does not wait for itself. An Open counts only until it returns
-// its reader, and a List does not count while its caller handles an object. So a slow caller blocks
-// nobody.
+// an operation or their own context ends. Reads and writes have separate limits, so that a Put
+// whose reader opens objects of the same store does not wait for itself. An Open counts only until
+// it returns its reader, and a List does not count while its caller handles an object. So a slow
+// caller blocks nobody.
 type Limit struct {
 	Store
 	reads, writes chan struct{} // one element for each running operation

@@ -20,7 +20,7 @@ func (s *FS) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 	}
 }
 
-// errStopped ends a walk whose caller wants no more.
+// errStopped ends a walk whose caller wants no more objects.
 var errStopped = errors.New("stopped")
 
 // walk visits files in byte order of their keys.

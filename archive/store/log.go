@@ -19,7 +19,7 @@ type Log struct {
 	Key   func(n int64) string
 }
 
-// Last returns the number of the last entry; 0 means that there is none. n is an entry known to
+// Last returns the number of the last entry; 0 means that the log is empty. n is an entry known to
 // exist, or 0. Last probes with doubling steps, then bisects.
 func (l Log) Last(ctx context.Context, n int64) (int64, error) {
 	var failed error
@@ -66,9 +66,9 @@ func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	return nil
 }
 
-// PutOwn puts an object under a key that no other writer uses. A failed put may have stored it,
-// perhaps not yet durably, so PutOwn puts once more. If this succeeds or returns ErrExists, the
-// object is durable; otherwise PutOwn returns the first error.
+// PutOwn puts an object under a key that no other writer uses. A failed put may have stored the
+// object, perhaps not yet durably, so PutOwn puts once more. If the second put succeeds or returns
+// ErrExists, the object is durable; otherwise PutOwn returns the first error.
 func PutOwn(ctx context.Context, st Store, key string, r io.ReaderAt, size int64) error {
 	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
 	failed := put()

@@ -139,7 +139,7 @@ func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, 
 	}
 }
 
-// countingReader counts the bytes of a body. It is not an io.Seeker, which a Retry needs: wrap a
+// countingReader counts the bytes of a body. It is no io.Seeker, but a Retry needs one: wrap a
 // Meter in a Retry, not a Retry in a Meter.
 type countingReader struct {
 	r io.Reader

@@ -18,7 +18,7 @@ type repeatable struct {
 	err   error     // first error of r
 }
 
-// mark remembers where the body begins.
+// mark remembers where the body begins, if r can seek.
 func (b *repeatable) mark() {
 	seek, ok := b.r.(io.Seeker)
 	if !ok {
@@ -49,7 +49,8 @@ func (b *repeatable) rewind() error {
 }
 
 // digest returns the SHA-256 of the body. It reads the body again if it can seek. Otherwise the
-// digest is known only if the whole body was read; if it was not, no store can have it either.
+// digest is known only if the whole body was read; before that, no store can have the object
+// either.
 func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err error) {
 	if b.read != size && b.canRepeat() {
 		if err := b.rewind(); err != nil {

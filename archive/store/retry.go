@@ -35,7 +35,7 @@ type Retry struct {
 	o RetryOptions
 }
 
-// NewRetry wraps a store.
+// NewRetry wraps a store. Zero fields of o get their defaults.
 func NewRetry(s Store, o RetryOptions) *Retry {
 	if o.Attempts == 0 {
 		o.Attempts = 5
@@ -110,7 +110,8 @@ func (s *Retry) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	}
 }
 
-// verify returns nil if the object under the key is the body, and ErrExists if it is another.
+// verify returns nil if the object under the key is the body, and ErrExists if it is another
+// object.
 func (s *Retry) verify(ctx context.Context, key string, body *repeatable, size int64) error {
 	info, err := s.Stat(ctx, key)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // honours conditional writes. It cannot be a key, since it begins with a dot.
 const probeName = ".put-if-absent"
 
-// S3Options describes an S3 store.
+// S3Options say where an S3 store is, and how to use it.
 type S3Options struct {
 	Endpoint  string // URL of the service, such as https://s3.example.org:9000
 	Public    string // URL of the service in presigned URLs for clients; empty: Endpoint
@@ -32,7 +32,8 @@ type S3Options struct {
 	Region    string      // us-east-1 if empty
 	TLS       *tls.Config // for https endpoints with their own certificate authority; may be nil
 
-	// Through wraps the transport of the requests that the store sends; nil: it is used as it is.
+	// Through wraps the transport of the requests that the store sends; nil: the transport is used
+	// as it is.
 	Through func(http.RoundTripper) http.RoundTripper
 
 	// MaxPut is the size in bytes up to which an object is sent in one PUT; larger objects are sent

@@ -49,8 +49,8 @@ type Info struct {
 // Store holds objects under keys. Its methods may be called concurrently, and several processes may
 // use one store.
 //
-// An error that is not one of this package means that the outcome is unknown. After such an error
-// the object of a Put may be there; the caller must look.
+// An error other than this package's means that the outcome is unknown. After such an error the
+// object of a Put may be there; the caller must look.
 type Store interface {
 	// Put stores exactly size bytes of r under key. When it returns nil the object is durable: it
 	// survives a power failure. If the key is taken, Put leaves the object alone and returns
@@ -82,7 +82,7 @@ type Local interface {
 	OpenFile(key string) (*os.File, error)
 }
 
-// Presigner is implemented by stores that send objects to clients who have a URL for it, without
+// Presigner is implemented by stores that send an object to any client with a signed URL, without
 // credentials. Use AsPresigner to find it behind wrappers.
 type Presigner interface {
 	// Presign returns a URL by which anybody can read the object until the URL expires. It does not
@@ -97,8 +97,8 @@ type PresignOptions struct {
 	Disposition string        // Content-Disposition of the answer; empty: none
 }
 
-// Wrapper is implemented by stores that wrap another one. A wrapper that must see every read, such
-// as one that injects faults, must not implement it.
+// Wrapper is implemented by stores that wrap another store. A wrapper that must see every read,
+// such as storetest.Fault, must not implement it.
 type Wrapper interface {
 	Unwrap() Store
 }
@@ -176,7 +176,7 @@ func (r Range) OpenFile() (f *os.File, base int64, err error) {
 	return f, r.base, err
 }
 
-// OpenRange reads n bytes from off, which counts from the base. See Store.Open.
+// OpenRange reads n bytes from off, counted from the base. See Store.Open.
 func (r Range) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
 		return nil, fmt.Errorf("open %s: offset %d: %w", r.key, off, ErrRange)

@@ -12,7 +12,7 @@ import (
 )
 
 // tempSpace is the directory for the temporary files of one process. The process holds a lock
-// (flock) on it, which ends with the process. So a directory that nobody has locked belongs to a
+// (flock) on it. The lock ends with the process. So a directory that nobody has locked belongs to a
 // dead process and may be removed.
 type tempSpace struct {
 	name string

@@ -43,15 +43,15 @@ type Collector struct {
 	retained time.Time  // editions published before this have been looked at by an earlier collection
 }
 
-// NewCollector returns a Collector, which works while Run runs.
+// NewCollector returns a Collector. It works on its own only while Run runs.
 func NewCollector(opt CollectorOptions) *Collector { return &Collector{opt: opt} }
 
 // firstCollection is how long the first collection waits after the start, so that a service that
 // fails and is restarted again and again does not collect each time.
 const firstCollection = 10 * time.Minute
 
-// Run merges and collects until ctx ends, while no other process does. A failure is logged, and the
-// work repeated at the next turn. Run returns nil.
+// Run merges and collects until ctx ends, whenever this process has the lease. A failure is logged,
+// and the work repeated at the next turn. Run returns nil.
 func (c *Collector) Run(ctx context.Context) error {
 	return hold(ctx, c.opt.Leases, leaseMerge, c.opt.Merge, c.opt.Log, c.run)
 }
@@ -124,7 +124,7 @@ type CollectRequest struct {
 	DryRun bool `json:"dry_run,omitempty" doc:"only say what would be done"`
 }
 
-// Collect collects now.
+// Collect is the operators' operation that makes one collection now.
 var Collect = route.New[CollectRequest, *catalog.Collection]("POST", api.PathAdminCollect, operators.Admin, audit.Collect, "Collect what nothing needs").Optional()
 
 // Register mounts the operators' operation.

@@ -28,8 +28,9 @@ const copying = 8
 // Copy brings a copy of a store up to date. Objects never change, so Copy does not read or write
 // objects that the copy has; use Fsck to check the copy. If an object has another size in the copy,
 // one of the two is damaged: Copy leaves both, copies everything else, and returns an error. It
-// copies the catalog last, up to the version at its beginning, so the copy is always a whole, if
-// older, archive. A service may be running. After an interrupted Copy, call it again.
+// copies the catalog last, up to the version that was the last when Copy began, so the copy is
+// always a whole, if older, archive. A service may be running. After an interrupted Copy, call it
+// again.
 //
 // Batches that are not published yet are not copied: their robots have them.
 //

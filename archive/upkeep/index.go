@@ -31,8 +31,8 @@ func NewIndexer(builder *urlindex.Builder, every time.Duration, leases lease.Loc
 	return &Indexer{builder, every, leases, log}
 }
 
-// Run follows the catalog until ctx ends, while no other process does. A failure is logged, and the
-// work repeated at the next look. Run returns nil.
+// Run follows the catalog until ctx ends, whenever this process has the lease. A failure is logged,
+// and the work repeated at the next look. Run returns nil.
 func (x *Indexer) Run(ctx context.Context) error {
 	return hold(ctx, x.leases, leaseIndex, x.every, x.log, func(ctx context.Context) error {
 		_ = loop.After(ctx, x.every, x.builder.Update, func(err error) {
@@ -42,7 +42,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 	})
 }
 
-// Rebuild builds the index again from the segments.
+// Rebuild is the operators' operation that discards the index. The Indexer then builds it again.
 var Rebuild = route.New[route.None, route.None]("POST", api.PathAdminRebuild, operators.Worker, audit.Collect, "Make the URL-level index anew from the segments, in the background").
 	Answering(http.StatusAccepted, "Begun; what is asked meanwhile is read out of the segments")
 

@@ -10,7 +10,7 @@ import (
 // pair is one key's object in two stores; nil: that store does not have it.
 type pair struct{ a, b *store.Info }
 
-// pairs walks the objects of two stores by their keys.
+// pairs walks the objects of two stores in the order of their keys.
 func pairs(ctx context.Context, a, b store.Store) iter.Seq2[pair, error] {
 	return func(yield func(pair, error) bool) {
 		next, stop := iter.Pull2(b.List(ctx, "", ""))

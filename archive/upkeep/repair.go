@@ -30,8 +30,8 @@ type Repaired struct {
 }
 
 // Repair checks a store like a deep Fsck, and replaces damaged or missing objects by those of a
-// copy. Before it changes anything, it checks the store as it would be with them, and takes only
-// objects in which that check finds nothing wrong. So it reads the store at least twice.
+// copy. Before it changes anything, it checks the store as it would be with the copy's objects, and
+// takes only objects in which that check finds nothing wrong. So it reads the store at least twice.
 //
 // While an object is replaced, it is missing for a moment. After an interrupted Repair, call it
 // again. A service may be running.
@@ -138,8 +138,8 @@ type patched struct {
 }
 
 // newPatched returns the store with those versions of the copy's catalog that follow on the store's
-// last one. If both have a catalog, but no version in common, it returns an error: the copy is then
-// probably that of another archive.
+// last version. If the store has a catalog, but the copy has none of its versions, it returns an
+// error: the copy is then probably that of another archive.
 func newPatched(ctx context.Context, objects, from store.Store) (*patched, error) {
 	p := &patched{Store: objects, from: from, taken: make(map[string]store.Info)}
 	last, common := "", false
@@ -171,7 +171,7 @@ func newPatched(ctx context.Context, objects, from store.Store) (*patched, error
 }
 
 // follows reports whether version next of the copy's catalog names the store's version last as the
-// one before it. If not, the copy is that of another store, or one of the two versions is damaged.
+// version before. If not, the copy is that of another store, or one of the two versions is damaged.
 func (p *patched) follows(ctx context.Context, last, next string) (bool, error) {
 	before, err := store.ReadAll(ctx, p.Store, last, 0, -1)
 	if err != nil {

@@ -37,7 +37,7 @@ type ScrubberOptions struct {
 
 // Scrubber reads the whole store again and again, and verifies it as a deep Fsck does. It keeps a
 // second copy up to date and verifies that, too. If an object is damaged in one of the two, it
-// replaces the object by the other's.
+// replaces the object by that of the other.
 //
 // Segments are read in the order of their sequence numbers, evenly spread over a round. Once a day
 // the Scrubber checks the catalog, and that each object is there. It reports damage of the catalog
@@ -49,7 +49,7 @@ type Scrubber struct {
 	state  Scrub
 }
 
-// NewScrubber returns a Scrubber, which works while Run runs.
+// NewScrubber returns a Scrubber. It works on its own only while Run runs.
 func NewScrubber(opt ScrubberOptions) *Scrubber { return &Scrubber{opt: opt} }
 
 const (
@@ -58,7 +58,7 @@ const (
 	scrubCheck = 24 * time.Hour   // between two checks of the catalog
 )
 
-// Run scrubs until ctx ends, while no other process does. A failure is logged, and the work
+// Run scrubs until ctx ends, whenever this process has the lease. A failure is logged, and the work
 // repeated at the next turn. Run returns nil.
 func (s *Scrubber) Run(ctx context.Context) error {
 	every := s.opt.Every
@@ -135,8 +135,8 @@ func (s *Scrubber) update(ctx context.Context) error {
 }
 
 // check compares the catalog with the stored objects, if it is time to. It restores missing objects
-// from the copy. If none is missing, it deletes objects from the copy that the store does not have
-// any more.
+// from the copy. If it finds no problem, it deletes objects from the copy that the store does not
+// have any more.
 func (s *Scrubber) check(ctx context.Context) error {
 	if s.opt.Every == 0 || time.Since(s.state.Checked) < scrubCheck {
 		return nil
@@ -171,7 +171,8 @@ func (s *Scrubber) check(ctx context.Context) error {
 	return nil
 }
 
-// restore verifies and heals the published entries in objects, which are missing or too short.
+// restore verifies and heals the published entries in objects. The map has the keys of objects that
+// may be damaged or missing.
 func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
 	snap, err := s.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -298,8 +299,8 @@ func (s *Scrubber) look(ctx context.Context, st store.Store, e catalog.SegmentEn
 	return wrong, nil
 }
 
-// heal replaces the object in to by the one in from, if in from all of the edition's entries in
-// that object are right. It reports whether it did.
+// heal replaces to's object of the part by from's, if all of the edition's entries in from's object
+// are right. It reports whether it replaced the object.
 func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part, to, from store.Store) (bool, error) {
 	for other, err := range snap.Edition(ctx, e.Edition) {
 		if err != nil {
@@ -319,8 +320,8 @@ func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.S
 	return true, put(ctx, to, from, info, true)
 }
 
-// passingFaults remembers an error of the store itself, which says nothing about the object that
-// was read.
+// passingFaults remembers errors of the store itself. They say nothing about the object that was
+// read.
 type passingFaults struct {
 	store.Store
 	mu  sync.Mutex // guards err

@@ -52,7 +52,7 @@ func (s *Scrub) Ratio() float64 {
 	return float64(s.Place) / float64(s.Last)
 }
 
-// lose notes whether a segment is lost.
+// lose adds a lost segment to Lost, or removes a segment that is not lost any more.
 func (s *Scrub) lose(e catalog.SegmentEntry, lost bool) {
 	key := e.Host + " in " + e.Object
 	at, found := slices.BinarySearch(s.Lost, key)

@@ -36,8 +36,8 @@ func NewTakedowns(c *catalog.Catalog, recall func(ctx context.Context, robot str
 	return &Takedowns{c, recall, log}
 }
 
-// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host or, to take
-// down everything published of it, a collection or a robot.
+// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
+// collection or a robot as a whole.
 type TakedownRequest struct {
 	Host       string    `json:"host,omitempty"`
 	Collection string    `json:"collection,omitempty"`
@@ -102,8 +102,8 @@ func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (vers
 	return v.N, nil
 }
 
-// TakeDomain takes down all hosts of a domain that are shown, and returns their number. It leaves
-// out hosts whose take-down was lifted.
+// TakeDomain takes down all shown hosts of a domain, and returns their number. It leaves out hosts
+// whose take-down was lifted.
 func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (int, error) {
 	return t.takeShown(ctx, catalog.Key(domain), func(host string) bool {
 		name, _, _ := strings.Cut(host, ":")
@@ -217,7 +217,8 @@ func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog
 	return catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)}, nil
 }
 
-// TakeDown carries out a request to take down.
+// TakeDown takes down what the request names. Unless ask.Unknown is set, it refuses a host or an
+// edition of which nothing was published.
 func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
@@ -259,7 +260,7 @@ func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Ti
 	return last, n + more, err
 }
 
-// Lift carries out a request to lift a take-down.
+// Lift lifts the take-downs that the request names. It answers 404 if none of them is in force.
 func (t *Takedowns) Lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
@@ -337,8 +338,8 @@ func (t *Takedowns) recordOf(ctx context.Context, s catalog.Tombstone, deed stri
 	return TakedownResponse{v.N, n}, nil
 }
 
-// checkKnown returns an error if the archive has no entry of the host, or none in the edition.
-// Without this check, a take-down of a misspelt name would succeed without effect.
+// checkKnown returns an error if the archive has no entry of the host, or no entry of the host in
+// the edition. Without this check, a take-down of a misspelt name would succeed without effect.
 func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) error {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {

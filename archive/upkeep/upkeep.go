@@ -3,8 +3,8 @@
 // take-downs. It checks the archive, on request (Fsck, Repair) and all the time (Scrubber).
 //
 // Each of these jobs may run while others publish and read. A lease keeps two processes from doing
-// the same job at once. If two did it all the same, they would do the work twice but no harm (see
-// catalog.Collect and urlindex.Builder). So no job passes the lease's token on.
+// the same job at once. If two processes did the same job, they would do the work twice but no harm
+// (see catalog.Collect and urlindex.Builder). So no job passes the lease's token on.
 package upkeep
 
 import (

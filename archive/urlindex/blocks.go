@@ -47,7 +47,7 @@ func checkHead(head string) error {
 	return nil
 }
 
-// numbers parses decimal numbers, which must not be negative.
+// numbers parses decimal numbers. It returns an error for a negative number.
 func numbers(text []string, to ...*int64) error {
 	for i, s := range text {
 		n, err := strconv.ParseInt(s, 10, 64)

@@ -12,7 +12,7 @@ func Boundaries() []string {
 	return append(names, string(kindReset)+writeState)
 }
 
-// Suffixes of the names of durable writes; before them comes the kind of the state.
+// Suffixes of the names of durable writes. The state's kind comes before them.
 const (
 	writeRows   = "-rows"   // cdx.gz
 	writeBlocks = "-blocks" // cluster.idx

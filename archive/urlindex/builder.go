@@ -24,8 +24,8 @@ type Options struct {
 	Now        func() time.Time // time.Now if nil
 	Log        *slog.Logger     // nil: discards
 
-	// Segment, if set, returns the index of an entry's segment; otherwise it is read from the
-	// store. A benchmark makes up a million segments in it.
+	// Segment, if set, returns the index of an entry's segment; otherwise the index is read from
+	// the store. A benchmark makes up a million segments with it.
 	Segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error)
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries and
@@ -33,9 +33,9 @@ type Options struct {
 	Boundary sortedrun.Boundary
 }
 
-// Builder keeps the index of a catalog up to date. If several run at once, the log of states
-// decides which one wins. The work of the others is wasted and gets collected, so run one at a
-// time.
+// Builder keeps the index of a catalog up to date. If several Builders run at once, the log of
+// states decides which Builder wins. The work of the others is wasted and gets collected, so run
+// one at a time.
 type Builder struct {
 	opt     Options
 	catalog *catalog.Catalog
@@ -168,7 +168,7 @@ func (b *Builder) present(ctx context.Context, r runRef) error {
 	return nil
 }
 
-// step performs the next step that is due, and reports whether there may be another.
+// step performs the next step that is due, and reports whether there may be another step.
 func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	e, err := b.newest(ctx)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Package urlindex finds records by their URL in all segments of all hosts. A look-up reads one
-// block of each live run; without this index it would read the own index of every segment of the
-// host.
+// block of each live run; without this index it would read the index of each of the host's
+// segments.
 //
 // The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs.
 // Each state in a numbered log, appended by put-if-absent, names the live runs and a sequence
-// number, Through: the runs hold every segment entry of the catalog up to it. A Builder follows the
-// catalog, stores new rows as a run, and merges runs in levels. A Reader holds little more than a
-// list of the runs in memory.
+// number, Through: the runs hold every segment entry of the catalog up to that number. A Builder
+// follows the catalog, stores new rows as a run, and merges runs in levels. A Reader holds little
+// more than a list of the runs in memory.
 //
 // The index is derived data. It can be built again from the segments at any time. No answer depends
 // on it and no publication waits for it: readers use the segments' own indexes for entries that it

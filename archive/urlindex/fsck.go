@@ -26,7 +26,7 @@ func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size
 	return nil
 }
 
-// check is one check in progress.
+// check is the state of one Index.Check.
 type check struct {
 	store   store.Store
 	tempDir string
@@ -43,8 +43,8 @@ type rowSum struct {
 	sum  uint64
 }
 
-// add adds a row n times. It ignores the row's place in the edition's file, which may have changed
-// since.
+// add adds a row n times. It ignores the row's place in the edition's file, because that may have
+// changed since.
 func (s rowSum) add(r Row, n int64) rowSum {
 	r.Filename, r.FileOffset = warcSuffix, 0
 	h := fnv.New64a()

@@ -25,8 +25,8 @@ func NewIndex(st store.Store, tempDir string) *Index { return &Index{st, tempDir
 func (a *Index) Prefix() string { return KeyPrefix }
 
 // Needs returns a function that reports whether an object is needed. The whole log is needed, and
-// the runs of its newest state. A run that a builder has just stored is in no state yet; it will be
-// within hours (see maxAge), or never.
+// the runs of its newest state. A run that a builder has just stored is in no state yet. A state
+// names it within hours (see maxAge), or never.
 func (a *Index) Needs(ctx context.Context) (func(key string) bool, error) {
 	log := statesOf(a.store)
 	n, err := log.Last(ctx, 0)

@@ -23,8 +23,8 @@ import (
 // take about ten times as much memory.
 const indexMemory = 4 << 20
 
-// maxHoles limits the entries whose segment's index could not be read. More mean that the store has
-// a problem.
+// maxHoles limits the entries whose segment's index could not be read. More holes mean that the
+// store has a problem.
 const maxHoles = 1000
 
 // newRows collects the rows of entries of the catalog that the index does not have yet.
@@ -217,7 +217,8 @@ func rowsOf(index *archive.Index, e catalog.SegmentEntry, first int64) (pieces [
 	return append(pieces, piece), n, nil
 }
 
-// readIndex reads a segment's index.
+// readIndex reads the index of an entry's segment. If the entry does not give the index's place,
+// the segment's end member does.
 func readIndex(ctx context.Context, st store.Store, e catalog.SegmentEntry) (*archive.Index, error) {
 	src := store.Source(st, e.Object, e.Offset)
 	if e.IndexLength > 0 {

@@ -16,7 +16,8 @@ type Position struct {
 	Offset int64 // of the record's cell in its segment
 }
 
-// Compare orders positions.
+// Compare returns a negative number if p is before q, 0 if they are equal, and otherwise a positive
+// number.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
 }
@@ -30,7 +31,7 @@ func (p Position) head() []byte {
 // URL key and a space. Exact and Prefix return the usual ranges.
 type Range struct {
 	From    string    // lines that sort before it are excluded
-	To      string    // lines at it and after are excluded; empty: no bound
+	To      string    // lines that sort at or behind it are excluded; empty: no bound
 	After   *Position // only rows after it, in the direction of the walk; nil: all
 	Reverse bool      // from the last row to the first
 }
@@ -42,7 +43,7 @@ func Exact(key string) Range { return Range{From: key + " ", To: key + "!"} }
 func Prefix(prefix string) Range { return Range{From: prefix, To: prefix + "\x7f"} }
 
 // compareLines compares well-formed lines by their positions. Lines with the same head have the
-// same URL key and second; that is rare, so it then parses both.
+// same URL key and second. That is rare, so compareLines then parses both lines.
 func compareLines(a, b []byte) int {
 	if c := bytes.Compare(head(a), head(b)); c != 0 {
 		return c

@@ -92,7 +92,8 @@ func (r *Reader) settled() (*View, error, bool) {
 	return r.view, r.err, r.opt.Lag > 0 && !r.seen.IsZero()
 }
 
-// refresh opens the newest state. It returns held if that is the newest.
+// refresh opens the newest state. It returns held if held is the newest state, and with every
+// error.
 func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
 	n, err := r.states.Last(ctx, held.state.N)
 	if err != nil || n == held.state.N {
@@ -128,7 +129,7 @@ func checkCatalog(ctx context.Context, st store.Store, s *state) error {
 	return nil
 }
 
-// open opens the runs of a state. It shares the runs that held has open.
+// open opens the runs of a state. It reuses the open runs of held.
 func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) {
 	known := make(map[string]*run)
 	for _, old := range held.runs {

@@ -20,8 +20,8 @@ type Row struct {
 	// Before is the size of the records before this one in the segment's WARC view, in bytes.
 	Before int64
 	// Filename is the path of the host's .warc.gz of the edition in the served tree, without the
-	// leading slash. FileOffset is the record's offset in it. Both are as of when the row was made:
-	// a later take-down moves the records that follow in the file.
+	// leading slash. FileOffset is the record's offset in it. Both were right when the row was
+	// made: a later take-down moves the records that follow in the file.
 	Filename   string
 	FileOffset int64
 }
@@ -31,7 +31,7 @@ func (r *Row) Position() Position {
 	return Position{Key: r.URLKey, Time: r.Time, Seq: r.Seq, Offset: r.Offset}
 }
 
-// Host returns the host that the record belongs to.
+// Host returns the host that naming.HostOf derives from the row's URL.
 func (r *Row) Host() string {
 	host, _ := naming.HostOf(r.URL) // parsing and making a row have checked the URL
 	return host

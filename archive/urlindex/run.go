@@ -52,7 +52,7 @@ func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	return v, err
 }
 
-// blocks returns the i-th page of cluster.idx, from 0.
+// blocks returns the blocks of page i of cluster.idx, from 0.
 func (r *run) blocks(ctx context.Context, i int) ([]block, error) {
 	return recall(r, part{page: true, number: int64(i)}, func() ([]block, int64, error) {
 		p := r.pages[i]

@@ -37,7 +37,8 @@ func newRunWriter(cdx, idx io.Writer, perBlock int) (*runWriter, error) {
 // gzipLevel is the compression level of the blocks.
 const gzipLevel = 6
 
-// add adds a line, without its newline. It skips a line that is equal to the one before.
+// add adds a line, without its newline. It skips a line that has the same Position as the line
+// before.
 func (w *runWriter) add(line []byte) error {
 	if w.last != nil {
 		switch c := compareLines(line, w.last); {

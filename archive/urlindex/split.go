@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Split returns positions, in order, that divide a range into sections of about blocks blocks each.
-// It reads only lists of blocks, and ignores After and Reverse.
+// Split returns positions, in order, that divide a range into sections of about the given number of
+// blocks. It reads only lists of blocks, and ignores After and Reverse.
 func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, error) {
 	var heads []string
 	for _, r := range v.runs {

@@ -14,7 +14,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// KeyPrefix is the prefix of the keys of all objects of the index.
+// KeyPrefix begins the keys of all the index's objects.
 const KeyPrefix = "urls/"
 
 const (

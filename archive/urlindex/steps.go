@@ -21,7 +21,7 @@ type job struct {
 	runs   *runMaker
 }
 
-// merge replaces several runs by one.
+// merge replaces several runs by one run, in a new state.
 func (j *job) merge(ctx context.Context, runs []runRef) error {
 	next := j.prev.state
 	next.Kind = kindMerge
@@ -39,8 +39,8 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	return err
 }
 
-// follow brings the index up to the catalog. It makes a run of new entries, up to a limit, and
-// rewrites runs with erased records. It appends a state for each of the two.
+// follow brings the index up to date with the catalog. It makes a run of new entries, up to a
+// limit, and rewrites runs with erased records. It appends a state for each of the two.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &newRows{
 		snap: j.snap, prev: &j.prev.state, segment: j.opt.Segment, limit: j.opt.RunRows, log: j.opt.Log,

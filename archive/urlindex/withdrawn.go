@@ -83,7 +83,7 @@ func (w *withdrawn) has(line []byte) (bool, error) {
 	return covered(r, stones), nil
 }
 
-// isExpired reports whether an entry has expired.
+// isExpired reports whether the entry with this sequence number has expired.
 func (w *withdrawn) isExpired(seq int64) bool {
 	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }

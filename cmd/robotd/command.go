@@ -13,7 +13,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// command returns robotd's command line.
+// command returns robotd's root command with all subcommands.
 func command() *cobra.Command {
 	run := runCommand()
 	root := &cobra.Command{
@@ -51,7 +51,7 @@ func settings(cmd *cobra.Command) (config.Config, error) {
 	return robotd.LoadConfig(file, overrides)
 }
 
-// with returns the function of a command that needs the settings.
+// with returns a command's function that loads the settings and calls run.
 func with(run func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := settings(cmd)

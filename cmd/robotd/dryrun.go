@@ -10,7 +10,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// dryRun shows what the robot would do.
+// dryRun prints what the robot would do, without doing it.
 func dryRun(cmd *cobra.Command, cfg config.Config) error {
 	text, err := cmd.Flags().GetString("hosts")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sheaf/robotd/control"
 )
 
-// pausing returns a command that begins or ends the pause. Its messages are runs for a running
-// robot and rests for a stopped one.
+// pausing returns a command that begins or ends the pause. The command prints the text in runs for
+// a running robot, and the text in rests for a stopped one.
 func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,

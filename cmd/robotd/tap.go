@@ -56,7 +56,7 @@ func tapCommand() *cobra.Command {
 	return cmd
 }
 
-// eachRecord calls show for each record until the robot ends.
+// eachRecord calls show for each record except warcinfo, until the records end or show fails.
 func eachRecord(in io.Reader, show func(any) error) error {
 	r, err := control.NewTapReader(bufio.NewReader(in))
 	if err != nil {
@@ -79,7 +79,7 @@ func eachRecord(in io.Reader, show func(any) error) error {
 	}
 }
 
-// printRecord writes a line for a person.
+// printRecord writes a record as a line for people.
 func printRecord(out io.Writer, rec *control.Record) error {
 	if rec.Lost > 0 {
 		_, err := fmt.Fprintf(out, "-- %d records lost: this reader was too slow --\n", rec.Lost)

@@ -29,7 +29,7 @@ as the object store has it; or a batch, such as sheaf archive import -o writes. 
 	return cmd
 }
 
-// eachSegment opens the files one after the other and calls do with each part of each.
+// eachSegment opens the files one after the other and calls do with each part of each file.
 func eachSegment(ctx context.Context, names []string, do func(archive.Source, *archive.Index) error) error {
 	for _, name := range names {
 		err := withParts(ctx, []string{name}, func(parts []archive.Part) error {

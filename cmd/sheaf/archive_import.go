@@ -113,7 +113,7 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 	})
 }
 
-// Names of the counts of a file.
+// Formats of a file's counts, for writeLosses.
 const (
 	lossText   = "left out %d damaged places"
 	asideText  = "%d records kept apart are found at no address"
@@ -135,7 +135,7 @@ func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
 	}
 }
 
-// writeImport writes the parts of the request.
+// writeImport writes the parts of the request, the file last.
 func writeImport(form *multipart.Writer, name string, opt importOptions) error {
 	if opt.lenient {
 		if err := form.WriteField("lenient", "true"); err != nil {

@@ -91,7 +91,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	return withoutSecrets(display.HarmlessLines(b.String()), secrets)
 }
 
-// variables returns the names of the environment variables that are settings.
+// variables returns the names of the SHEAF_ and AWS_ variables in the environment, sorted.
 func variables() (names []string) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "SHEAF_") || strings.HasPrefix(name, "AWS_") {
@@ -102,7 +102,8 @@ func variables() (names []string) {
 	return names
 }
 
-// getAny writes the body of an answer with any status: health answers 503 when it matters most.
+// getAny writes the body of an answer. For health any status will do: it answers 503 when it
+// matters most.
 func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) error {
 	if path != api.PathHealth {
 		return c.Get(cmd.Context(), path, w)
@@ -184,7 +185,7 @@ const shortSecret = 4
 
 var urlPassword = regexp.MustCompile(`://[^/\s:@"]*:[^/\s@"]+@`)
 
-// withoutSecrets removes the values of secrets, and passwords in URLs, from a text.
+// withoutSecrets replaces passwords in URLs and the values of secrets, except very short secrets.
 func withoutSecrets(text string, secrets []string) []byte {
 	for _, secret := range secrets {
 		if len(secret) >= shortSecret {

@@ -76,7 +76,8 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 	return cmd
 }
 
-// report chooses how progress is shown: as bars on a terminal, otherwise as lines.
+// report sets how progress is shown: as JSON, not at all, as bars on a terminal, or as lines. Call
+// finish at the end.
 func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish func()) {
 	switch out := cmd.OutOrStdout(); {
 	case asJSON:

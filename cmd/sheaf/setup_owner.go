@@ -8,9 +8,9 @@ import (
 )
 
 // asOwner runs work as the owner of a directory, if this process is root and the directory is
-// another user's. That user runs the service, which must be able to read the files that work makes.
-// The settings file becomes readable to the owner's group. Nothing else in this process may run
-// meanwhile.
+// another user's. The service runs as that user, and must be able to read the files that work
+// makes. The settings file becomes readable to the owner's group. Nothing else in this process may
+// run meanwhile.
 func asOwner(dir, settings string, work func() error) (err error) {
 	info, statErr := os.Stat(dir)
 	if statErr != nil || os.Geteuid() != 0 {

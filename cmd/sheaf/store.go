@@ -78,7 +78,7 @@ The store is checked before, and nothing is deleted if anything is missing there
 	return cmd
 }
 
-// showPromises prints the promises, and fails if one is broken.
+// showPromises prints the promises, and fails if any promise is broken.
 func showPromises(cmd *cobra.Command, found []storecheck.Promise) error {
 	broken := 0
 	for _, p := range found {

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user and the group in an image. Other images without root use the same number, so
-// that volumes fit.
+// nobody is the ID of the user and of the group in an image. Other rootless images use the same ID,
+// so they can share volumes.
 const nobody = 65532
 
 // image makes an OCI image: the program, the web's certificate authorities, and a directory that
@@ -72,7 +72,8 @@ func (b *build) image(p product, arch, program string) error {
 	return b.create(fmt.Sprintf("%s-%s-%s.oci.tar", p.name, b.version, arch), func(w io.Writer) error { return b.archive(w, dir) })
 }
 
-// layer returns the tar of an image's files.
+// layer returns an image's only layer: a tar of the program, the certificate authorities and the
+// directories.
 func (b *build) layer(p product, program string) ([]byte, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)

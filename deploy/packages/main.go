@@ -51,7 +51,7 @@ type build struct {
 	made        []string  // names of the files in out
 }
 
-// run builds everything for the architectures.
+// run builds all products for the architectures, and the list of digests.
 func (b *build) run(ctx context.Context, archs []string) (err error) {
 	if err := b.identify(ctx); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (b *build) product(ctx context.Context, p product, archs []string) error {
 	return nil
 }
 
-// identify finds the time and, unless it is given, the version. They come from SOURCE_DATE_EPOCH
-// (reproducible-builds.org) or the commit.
+// identify sets the time, from SOURCE_DATE_EPOCH (reproducible-builds.org) or else from the commit.
+// Unless a version is given, it makes one from the commit.
 func (b *build) identify(ctx context.Context) error {
 	seconds, given := os.LookupEnv("SOURCE_DATE_EPOCH")
 	if !given || b.version == "" {
@@ -135,7 +135,8 @@ func (b *build) identify(ctx context.Context) error {
 	return nil
 }
 
-// create makes a file in the output directory. The file is complete only if write succeeds.
+// create makes a file in the output directory. The file appears under its name only if write
+// succeeds.
 func (b *build) create(name string, write func(io.Writer) error) error {
 	path := filepath.Join(b.out, name)
 	f, err := os.Create(path + ".new")
@@ -149,7 +150,8 @@ func (b *build) create(name string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// sums writes the digests of all files, in the form of sha256sum, and prints what was made.
+// sums writes the digests of the files that were made to SHA256SUMS, and prints the files' sizes
+// and names.
 func (b *build) sums() error {
 	slices.Sort(b.made)
 	var text strings.Builder

@@ -15,8 +15,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// packages makes the .deb and the .rpm of a program for one architecture. parts is the file with
-// the list of its modules, and pages the directory of its manual.
+// packages makes a program's .deb and .rpm for one architecture. parts is the path of the list of
+// the program's modules, and pages the directory of its manual.
 func (b *build) packages(p product, arch, program, parts, pages string) error {
 	for _, format := range []string{"deb", "rpm"} {
 		packager, err := nfpm.Get(format)
@@ -133,7 +133,8 @@ func (b *build) contents(p product, format, program, parts, pages string) (all f
 	return all, err
 }
 
-// compressed compresses each file of a directory beside it, and returns the new files.
+// compressed makes a gzip file NAME.gz of each file in a directory, and returns the new files'
+// paths.
 func (b *build) compressed(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -160,7 +161,7 @@ func (b *build) compressed(dir string) (paths []string, err error) {
 	return paths, nil
 }
 
-// file puts text into a new file of the work directory.
+// file writes text to a new file in the work directory, and returns the file's path.
 func (b *build) file(name string, text []byte) (string, error) {
 	f, err := os.CreateTemp(b.work, name+"-")
 	if err != nil {

@@ -25,7 +25,7 @@ type product struct {
 	template    bool                                       // there is also a unit NAME@.service, for further processes
 	settings    string                                     // file that is installed as the settings, below /etc; "": none
 	unit        func(source string) (text string, _ error) // of systemd
-	install     string                                     // script before the files are unpacked
+	install     string                                     // script that runs before the files are unpacked
 	environment []string                                   // of the image
 	command     []string                                   // of the image, after the program's name
 	released    bool                                       // robots upgrade themselves with it
@@ -94,8 +94,8 @@ func robotUnit(source string) (string, error) {
 	return text + "\n", unknown
 }
 
-// furtherUnit returns the unit of further processes on one machine. It is the first process's unit,
-// with settings and secrets that are named after the instance.
+// furtherUnit returns the template unit for further processes on one machine. It is the first
+// process's unit, but takes its settings and secrets from files named after the instance.
 func furtherUnit(name, unit string) string {
 	etc := "/etc/" + name + "/"
 	return strings.NewReplacer(
@@ -163,7 +163,8 @@ func (b *build) manual(ctx context.Context, p product) (string, error) {
 	return dir, nil
 }
 
-// copyProgram copies a program into the output directory unchanged.
+// copyProgram copies a program into the output directory, under the name for `sheaf release
+// publish`.
 func (b *build) copyProgram(p product, arch, program string) error {
 	return b.create(p.program+"-linux-"+arch, func(w io.Writer) error {
 		f, err := os.Open(program)

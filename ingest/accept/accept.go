@@ -19,12 +19,12 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots answers questions about robots. It may be used concurrently. If it returns an error, the
-// caller asks again later.
+// Robots answers an Acceptor's questions about robots. Its methods may be called concurrently.
+// Their errors may pass by themselves.
 type Robots interface {
-	// RobotKey returns the key that the robot signs manifests with.
+	// RobotKey returns the public key that verifies the robot's manifests.
 	RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error)
-	// Watched reports whether consumers watch a page of every one of the hosts.
+	// Watched reports whether each of the hosts has a page that consumers watch.
 	Watched(ctx context.Context, hosts []string) (bool, error)
 	// CurrentGeneration returns the number of the present assignment.
 	CurrentGeneration(ctx context.Context) (int64, error)
@@ -52,15 +52,16 @@ type Acceptor struct {
 	accepting *files.Mutex // held while a batch is placed and entered, so that two uploads of one batch come one after the other
 }
 
-// New returns an Acceptor.
+// New returns an Acceptor. Call Recover at the start.
 func New(opt Options) *Acceptor {
 	return &Acceptor{opt: opt, accepting: files.NewMutex(opt.Accepting)}
 }
 
-// ErrMalformed says that a manifest cannot be read, or belongs to another batch.
+// ErrMalformed says that a manifest cannot be read, belongs to another batch, or calls itself
+// inferred.
 var ErrMalformed = errors.New("not a manifest of this batch")
 
-// Upload is a batch file that a receiver has received. The file is durable and no longer written.
+// Upload is a received batch file. The file is durable, and nobody writes it any more.
 type Upload struct {
 	Batch    wire.BatchID
 	Robot    string // the authenticated robot, which owns the batch
@@ -72,7 +73,7 @@ type Upload struct {
 // and its state are durable, and the caller must not use the file at up.Path any more. If the batch
 // was accepted before, fresh is false, the receipt gives its present state, and the file is not
 // used. There is one exception: if that batch is quarantined with ReasonSHAMismatch, a file with
-// the right digest replaces the old one.
+// the right digest replaces the old one, and fresh is true.
 //
 // Accept may be repeated after any error, and called for one batch twice at the same time: one of
 // the calls returns fresh.
@@ -112,8 +113,8 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 	return a.take(ctx, up, m, signed)
 }
 
-// maxPeek is the largest manifest, in bytes, that is read in spite of a wrong signature, to keep
-// the batch in the quarantine. A batch with a larger one is not kept.
+// maxPeek is the size, in bytes, up to which a manifest with a wrong signature is read, so that its
+// batch can be quarantined. With a larger manifest the batch is not kept.
 const maxPeek = 1 << 20
 
 func notSigned(id wire.BatchID, robot string) *inbox.Refusal {
@@ -135,7 +136,7 @@ func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed
 	return receipt, fresh, err
 }
 
-// takeHere is take, but may fail if another process takes the same batch.
+// takeHere is take, but with InStore it may fail if another call takes the same batch.
 func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	if have, err := inbox.TreeSize(up.Path); err == nil && have < 0 {
 		up.Path = "" // an interrupted attempt has moved it
@@ -179,8 +180,8 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 	return receiptOf(b), true, nil
 }
 
-// refuse returns the refusal. If the upload is whole, it keeps it in the quarantine; if that fails,
-// it still returns the refusal.
+// refuse keeps a whole upload in the quarantine, and returns the refusal r. If the upload cannot be
+// kept, that is only logged.
 func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *inbox.Refusal) error {
 	a.opt.Log.WarnContext(ctx, "batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
 	if up.Path == "" {
@@ -195,11 +196,11 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 	return r
 }
 
-// maxExpress is the largest batch, in bytes, that is published outside the window.
+// maxExpress is the largest size, in bytes, of an express batch.
 const maxExpress = 64 << 20
 
-// express reports whether a batch may be published outside the window: the manifest says so, it is
-// small, it has hosts, and consumers watch each of them. Otherwise it is published as an ordinary
+// express reports whether a batch may be published outside the window: its manifest says express,
+// the batch is small and has hosts, and consumers watch each host. Otherwise it is an ordinary
 // batch.
 func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) {
 	if !m.Express || m.Size > maxExpress || len(m.Hosts) == 0 {
@@ -226,8 +227,8 @@ func (a *Acceptor) row(m *wire.Manifest, up Upload) *inbox.Batch {
 	}
 }
 
-// refused returns the ledger's row for an upload that goes to the quarantine. It has an ID of its
-// own.
+// refused returns the ledger's row for an upload that goes to the quarantine. The row's ID is the
+// batch's with a suffix from digest.
 func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *inbox.Refusal) *inbox.Batch {
 	b := a.row(m, up)
 	b.ID += "+" + digest[:12]
@@ -235,8 +236,8 @@ func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *inbox.
 	return b
 }
 
-// damaged reports whether a batch is in the quarantine because its bytes do not match the manifest.
-// No other fault can be mended by sending the batch again.
+// damaged reports whether the batch of manifest m is in the quarantine, and not discarded, because
+// its bytes do not match m. No other fault can be mended by sending the batch again.
 func damaged(b *inbox.Batch, m *wire.Manifest) bool {
 	return b != nil && b.State == wire.StateQuarantined && b.Reason == wire.ReasonSHAMismatch && b.Decision != inbox.Discarded && b.SHA256 == m.SHA256
 }
@@ -293,9 +294,9 @@ func (a *Acceptor) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt,
 	return receiptOf(b), nil
 }
 
-// ReceiptFor returns the receipt for the bytes with the given digest, even if they were refused
-// because of their ID or signature. Without a digest it returns the receipt of the accepted batch,
-// or else of the upload that was refused last.
+// ReceiptFor returns the receipt for the bytes with the given digest, or nil. Bytes that were
+// refused because of their ID or signature have a receipt too. Without a digest it returns the
+// receipt of the accepted batch, or else of the upload that was refused last.
 func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	b, err := a.opt.Ledger.ByDigest(ctx, id, sha256)
 	if b == nil || err != nil {
@@ -313,7 +314,7 @@ func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
 	return r.Sign(key)
 }
 
-// Unsplit returns the bytes of accepted batches that are not in the store yet.
+// Unsplit returns the total size, in bytes, of the accepted batches that are not split yet.
 func (a *Acceptor) Unsplit(ctx context.Context) (int64, error) {
 	n, err := a.opt.Ledger.Unsplit(ctx)
 	if err != nil {

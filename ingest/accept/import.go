@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Imported is the answer to an import.
+// Imported says what was found in an imported file, and how its batch stands.
 type Imported struct {
 	Batch     wire.BatchID `json:"batch"`
 	State     wire.State   `json:"state"`

@@ -34,8 +34,8 @@ func (f *Found) Drop() error {
 }
 
 // Infer reads a file that came without a manifest to its end, verifies all of it, and makes the
-// manifest: see inbox.InferManifest. A foreign WARC or tree of pages is first converted to a batch,
-// in a file of its own: see package foreign.
+// manifest: see inbox.InferManifest. A foreign file is first converted to a batch in a file of its
+// own: see package foreign.
 //
 // If the file is wrong, the error is an *inbox.Refusal; its reason is ReasonTruncated if more bytes
 // could help. Any other error may pass by itself.
@@ -92,8 +92,8 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 }
 
 // AcceptInferred is Accept for a batch without a manifest; m is the manifest that Infer has made.
-// An *inbox.Refusal with ReasonIDReuse says that a batch with other bytes has the ID. The file then
-// stays the caller's, who may give it to QuarantineFile.
+// An *inbox.Refusal with ReasonIDReuse says that a batch with other bytes has the ID. The caller
+// then still has the file, and may give it to QuarantineFile.
 func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manifest) (fresh bool, err error) {
 	unsigned, err := m.Unsigned()
 	if err != nil {
@@ -104,10 +104,9 @@ func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manife
 	return fresh, err
 }
 
-// QuarantineFile moves a file that has no manifest and cannot be accepted into the quarantine. It
-// gets an ID of its own, so that it blocks no batch. Until QuarantineFile returns nil, the file is
-// the caller's, and the call may be repeated. A file that the quarantine already has is not kept
-// twice.
+// QuarantineFile quarantines a file without a manifest that cannot be accepted. The file gets an ID
+// of its own, so that it blocks no batch. Until QuarantineFile returns nil, the caller still has
+// the file and may repeat the call. A file that the quarantine already has is not kept twice.
 func (a *Acceptor) QuarantineFile(ctx context.Context, up Upload, r *inbox.Refusal) error {
 	size, sum, err := digest(ctx, up.Path)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Keep stores the records that a conversion has written to f, with temporary files in dir. The
-// content of both objects depends on the converted file only, so objects that exist already are the
-// same.
+// Keep stores the records that a conversion has written to f, and their index. It makes temporary
+// files in dir. Both objects depend on the converted file only, so objects that exist already are
+// the same.
 func Keep(ctx context.Context, s store.Store, dir string, id wire.BatchID, f *os.File, result *foreign.Result) (err error) {
 	if result.Others == 0 {
 		return nil
@@ -80,8 +80,8 @@ func put(ctx context.Context, s store.Store, key string, f *os.File) error {
 	return nil
 }
 
-// Views returns, by host, where the store has a batch's records that are no pages. Most batches
-// have no such records.
+// Views returns, by host, where the store has a batch's records that are no pages. It returns nil
+// for most batches, because they have no such records.
 func Views(ctx context.Context, s store.Store, id wire.BatchID) (_ map[string]catalog.View, err error) {
 	key := wire.OthersIndexKey(id)
 	in, err := s.Open(ctx, key, 0, -1)

@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Recover finishes what a crash has interrupted. It enters batches whose files are placed, and
-// deletes manifests whose file did not come.
+// Recover finishes what a crash has interrupted. It enters batches with placed files, and deletes
+// folders without a batch file.
 func (a *Acceptor) Recover(ctx context.Context) error {
 	placed, err := a.placed(ctx)
 	if err != nil {
@@ -25,8 +25,8 @@ func (a *Acceptor) Recover(ctx context.Context) error {
 	return nil
 }
 
-// placed returns the batches that have files in the buffers but no row. While no other process
-// accepts, it also deletes folders without a batch file.
+// placed returns the batches that have files in the buffers but no row. Under the lock, it also
+// deletes folders without a batch file, and those of batches in the store.
 func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 	a.accepting.Lock()
 	defer a.accepting.Unlock()

@@ -24,7 +24,7 @@ const arcBegins = "filedesc://"
 
 // nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record
 // with a WARC header of the same meaning: answers of web servers are responses, other files are
-// resources. The block of the record before must have been read.
+// resources. The previous record's block must have been read.
 func (s *input) nextARC() (*warcRecord, error) {
 	var line string
 	at := s.n
@@ -90,8 +90,8 @@ func parseARC(line string) (a arcLine, ok bool) {
 // checksum, location, offset and file name. The block and the record's place tell the same.
 const arcMore = 5
 
-// mediaOfARC returns those of the fields between date and length that are the media type. It takes
-// the version from the line itself, because the record that describes the file may be damaged.
+// mediaOfARC returns the media type's fields among those between date and length. It takes the
+// version from the line itself, because the record that describes the file may be damaged.
 func mediaOfARC(fields []string) []string {
 	n := len(fields) - arcMore
 	if n < 1 {
@@ -114,7 +114,7 @@ func arcDate(field string) bool {
 	return strings.Trim(field, "0123456789") == ""
 }
 
-// record returns the WARC record without its block.
+// record returns the WARC record without its block. at is the line's offset in the inflated file.
 func (a arcLine) record(at int64) *warcRecord {
 	kind, mediaType := "resource", a.media
 	switch scheme, _, _ := strings.Cut(strings.ToLower(a.url), ":"); scheme {
@@ -165,8 +165,8 @@ func (a arcLine) time() string {
 	return t.Format(time.RFC3339)
 }
 
-// id makes an ID for the record, because an ARC has none. It is a version 8 UUID (RFC 9562) of the
-// line and its place, so the same file gives the same IDs.
+// id makes an ID for the record, because an ARC has no IDs. It is a version 8 UUID (RFC 9562) of
+// the line and its place, so the same file gives the same IDs.
 func (a arcLine) id(at int64) string {
 	u := sha256.Sum256(fmt.Appendf(nil, "%d %v", at, a))
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80

@@ -8,7 +8,8 @@ import (
 	"sheaf/internal/files"
 )
 
-// maxMemory is the longest block, in bytes, that is kept in memory. A longer one is kept in a file.
+// maxMemory is the longest block, in bytes, that is kept in memory. A longer block is kept in a
+// file.
 const maxMemory = 1 << 20
 
 // block keeps the block of the present record, so that it can be read more than once.
@@ -19,7 +20,7 @@ type block struct {
 	size int64
 }
 
-// fill reads r to its end.
+// fill replaces the block by all that r has.
 func (b *block) fill(r io.Reader) error {
 	if err := b.reset(); err != nil {
 		return err

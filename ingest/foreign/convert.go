@@ -53,8 +53,8 @@ type Result struct {
 	OthersOf  []Stretch    `json:"-"`      // the hosts of the records written to Options.Others; together they cover all bytes
 	Losses                 // of a lenient conversion
 
-	// Aside lists the records among the others that answer for an address, but that readers do not
-	// find at it. Each has the reason.
+	// Aside lists, with reasons, the others that belong to an address but that readers do not find
+	// there.
 	Aside Losses `json:"aside,omitzero"`
 
 	// Unread lists, with reasons, the entries of a WACZ that hold records but were not read, and
@@ -64,7 +64,7 @@ type Result struct {
 }
 
 // Is returns the kind of a file that Convert can convert. It returns "" for other files, such as
-// batches. If lenient is set, it takes any other file for a damaged WARC or ARC.
+// batches. If lenient is set, it returns WARC for damaged and unknown files, except batches.
 func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -173,7 +173,7 @@ func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input
 	return begin(ctx, file, opt.Limits, opt.inflate)
 }
 
-// advise adds advice to the error of a damaged file.
+// advise adds to the error of a damaged file the advice to import it leniently.
 func advise(err error, kind Kind) error {
 	var fault *Error
 	if (kind == WARC || kind == ARC || kind == WACZ) && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio && fault.Reason != wire.ReasonForeign {
@@ -213,7 +213,7 @@ func digest(ctx context.Context, file *os.File) ([]byte, error) {
 	return d.Sum(nil), err
 }
 
-// conversion is the conversion of one file.
+// conversion is the state of converting one file.
 type conversion struct {
 	ctx       context.Context
 	meter     *meter
@@ -265,8 +265,8 @@ func (c *conversion) preferences(r *archive.Record) {
 	r.Preferences = preference.Of(r.URL, r.HTTP, body)
 }
 
-// refused does the same as reading, but for errors of storing a record. If a record cannot be
-// stored, the file is at fault.
+// refused is reading for errors of storing a record. The file is at fault if the archive refuses
+// the record.
 func (s *input) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)

@@ -56,7 +56,8 @@ func parseDigest(text string) (d claimed, ok bool) {
 	return claimed{name, string(sum)}, err == nil
 }
 
-// payload returns the record's WARC-Payload-Digest in one form, whichever form the record has.
+// payload returns the record's WARC-Payload-Digest in one form. A digest that cannot be parsed
+// stays unchanged.
 func (r *warcRecord) payload() string {
 	text := r.get("WARC-Payload-Digest")
 	if d, ok := parseDigest(text); ok {
@@ -65,7 +66,7 @@ func (r *warcRecord) payload() string {
 	return text
 }
 
-// stored returns the digest in the form of revisits in segments, or "" if there is none.
+// stored returns the digest as revisits in segments have it, or "" if the digest is empty.
 func (d claimed) stored() string {
 	if d.sum == "" {
 		return ""

@@ -50,7 +50,7 @@ func (s *input) reading(err error, entry string) error {
 	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
 }
 
-// ended returns the error with which reading ended.
+// ended returns the error of the disk or the context, if any, or else err.
 func (s *input) ended(err error) error {
 	if s.disk != nil {
 		return s.disk

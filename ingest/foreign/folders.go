@@ -26,9 +26,9 @@ const (
 	maxMaps     = 16
 )
 
-// survey reads a tree and finds the directory of each host. All of these may lie in one leading
-// directory of any name. A file beside the leading directory, or beside the hosts' directories,
-// must be a host map.
+// survey reads a tree and finds the directory of each host. All these directories may lie in one
+// leading directory of any name. A file beside the leading directory, or beside the hosts'
+// directories, must be a host map.
 func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	if err != nil {

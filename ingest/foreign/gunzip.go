@@ -57,7 +57,7 @@ func endsWithin(head []byte) bool {
 	return err == nil
 }
 
-// next begins the next member. It returns io.EOF if there is none.
+// next begins the next member. It returns io.EOF if no member follows.
 func (g *gunzip) next() (err error) {
 	if _, err := g.in.Peek(1); err == io.ErrUnexpectedEOF {
 		return io.EOF

@@ -12,7 +12,7 @@ import (
 
 // HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
 // after the hosts: old robots hashed the names. A directory is a path in the tree without slashes
-// at its ends. If one leading directory has the whole tree, the path does not include it.
+// at its ends. If one leading directory has the whole tree, the path need not include it.
 type HostMap map[string]string
 
 // ReadHostMap reads a host map from a file; see ParseHostMap.
@@ -88,8 +88,8 @@ func named(path string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// hostLike returns the host after which a directory is named. The name has a dot. A port may follow
-// a colon or an underscore.
+// hostLike returns the host after which a directory is named, or false. The name must have a dot. A
+// port may follow after a colon or an underscore.
 func hostLike(dir string) (string, bool) {
 	name := strings.ToLower(dir)
 	if i := strings.LastIndexAny(name, "_:"); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" && name[i+1:] != "" {

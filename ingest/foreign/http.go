@@ -75,8 +75,8 @@ func parseResponse(ctx context.Context, block *block, limit int64) (*response, e
 	return r, nil
 }
 
-// isFile reports whether the body is a file in the tar: a page, or a part of one that is no mere
-// probe for some bytes.
+// isFile reports whether the body is a file in the tar: a page, or a part of a page that is too
+// long for a mere probe.
 func (r *response) isFile() bool {
 	const probe = 4 << 10
 	switch r.status {
@@ -88,7 +88,7 @@ func (r *response) isFile() bool {
 	return false
 }
 
-// beginning reads the first bytes of r. It hides an error behind them.
+// beginning reads the first left bytes of r. It hides errors behind them.
 type beginning struct {
 	r    io.Reader
 	left int64
@@ -104,7 +104,8 @@ func (b *beginning) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// maxDecoded is more than the longest body that is kept whole.
+// maxDecoded limits the bytes of a body that are decoded. It is more than the longest body that is
+// kept whole.
 const maxDecoded = 1 << 30
 
 // measure reads the body as far as it can be decoded, and sets its size and faults. removed reports
@@ -243,7 +244,7 @@ func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 	return append(b, "\r\n"...)
 }
 
-// promises returns the length of the body by the header; 0: the header does not say it, or there is
+// promises returns the body's length by the header, or 0 if the header does not say it or there is
 // no body.
 func (h httpHead) promises(status int) int64 {
 	if status == http.StatusNoContent || status == http.StatusNotModified || len(h.values("Transfer-Encoding")) > 0 {
@@ -253,8 +254,8 @@ func (h httpHead) promises(status int) int64 {
 	return n
 }
 
-// alone returns the header for a revisit, which has no body. The page's body is stored without
-// codings, so it removes fields about codings.
+// alone returns the header for a revisit. It removes fields about codings, because the page's body
+// is stored without codings.
 func (r *response) alone() []byte {
 	h := r.fields
 	if len(h.values("Transfer-Encoding")) == 0 && len(h.values("Content-Encoding")) == 0 && h.plain(r.came) {

@@ -23,7 +23,7 @@ func layoutOf(kind Kind) layout {
 	return layout{beginsRecord, beginsHeader, len("WARC/0.17") + 1, 2, (*input).nextRecord}
 }
 
-// beginsRecord reports whether a WARC record begins with b.
+// beginsRecord reports whether b begins with the first line of a WARC record.
 func beginsRecord(b []byte) bool {
 	for _, version := range warcVersions {
 		if rest, ok := bytes.CutPrefix(b, []byte(version)); ok && (len(rest) == 0 || rest[0] == '\r' || rest[0] == '\n') {
@@ -39,7 +39,7 @@ func beginsHeader(b []byte) bool {
 	return ok && (bytes.HasPrefix(second, []byte("WARC-")) || bytes.HasPrefix(second, []byte("Content-")))
 }
 
-// beginsARC reports whether an ARC record begins with b.
+// beginsARC reports whether b begins with the first line of an ARC record.
 func beginsARC(b []byte) bool {
 	line, _, ok := bytes.Cut(b, []byte("\n"))
 	if !ok {

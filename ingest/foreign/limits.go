@@ -50,7 +50,7 @@ func (m *meter) over() error {
 	return nil
 }
 
-// read counts bytes of the inflated file.
+// read counts bytes of the inflated file. It fails beyond the limit.
 func (m *meter) read(n int64) error {
 	m.inflated += n
 	return m.over()
@@ -63,10 +63,10 @@ func (m *meter) made(n int64) error {
 	return m.over()
 }
 
-// room returns how many bytes of such content may still come.
+// room returns how many bytes of holes and decoded bodies may still come.
 func (m *meter) room() int64 { return m.maxBytes - m.content }
 
-// entry counts an entry or record.
+// entry counts an entry or record. It fails beyond the limit.
 func (m *meter) entry() error {
 	if m.entries++; m.entries > m.maxEntries {
 		return fmt.Errorf("the file holds more than %d entries, the limit (import.max_entries)", m.maxEntries)
@@ -74,7 +74,7 @@ func (m *meter) entry() error {
 	return nil
 }
 
-// sparse reports whether a file in a tar may have holes. The tar does not contain these.
+// sparse reports whether a file in a tar may have holes. The tar does not contain the holes.
 func sparse(h *tar.Header) bool {
 	if h.Typeflag == tar.TypeGNUSparse {
 		return true

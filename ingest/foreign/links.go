@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// links finds where a page or a redirect leads, as robots do. If the page's body cannot be read,
-// the error comes again when the record is stored.
+// links adds to r where a page or a redirect leads, found as robots find it. If the page's body
+// cannot be read, the error comes again when the record is stored.
 func (c *conversion) links(r *archive.Record) {
 	header := make(http.Header)
 	head := parseHead(r.HTTP)
@@ -44,7 +44,7 @@ func (c *conversion) links(r *archive.Record) {
 	}
 }
 
-// code returns the status code, as it is written.
+// code returns the status code and the reason phrase, as they are written.
 func (h httpHead) code() string {
 	_, code, _ := strings.Cut(h.first, " ")
 	return strings.TrimSpace(code)

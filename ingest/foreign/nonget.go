@@ -161,8 +161,8 @@ func partsQuery(mediaType string, body []byte) (query string, ok bool) {
 	}
 }
 
-// jsonQuery returns the values of one JSON text, or of one JSON text a line, as parameters. ok is
-// false if the body has anything else.
+// jsonQuery returns the values of one JSON text, or of several texts, one a line, as parameters. ok
+// is false if the body has anything else.
 func jsonQuery(body []byte) (query string, ok bool) {
 	texts := [][]byte{body}
 	if !json.Valid(body) {

@@ -39,11 +39,11 @@ func headerFields(head []byte) (fields []archive.Field) {
 	return fields
 }
 
-// isSpace reports whether a line that begins with c continues the one before.
+// isSpace reports whether a line that begins with c continues the line before.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// originalHead adds a metadata record to the others. Its block is the WARC header and the HTTP
-// header of a record whose headers the segment could not keep completely. See FORMAT.md.
+// originalHead adds a metadata record to the others. Its block has r's WARC header and HTTP header,
+// which the segment could not keep completely. See FORMAT.md.
 func (c *conversion) originalHead(r *warcRecord) error {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(c.block.from(0), maxHead))

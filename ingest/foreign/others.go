@@ -43,7 +43,8 @@ func (o *others) Write(p []byte) (int, error) {
 // noHost stands, until assign, for the host of records that belong to no host.
 const noHost = "-"
 
-// hostOfOther returns the host of a record's target URL, or the host in the target of a DNS record.
+// hostOfOther returns the host of a record's target URL, or the host in the target of a DNS record,
+// or noHost.
 func hostOfOther(target string) string {
 	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
 		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // an authority may stand before the name (RFC 4501)
@@ -79,7 +80,7 @@ func (o *others) assign(hosts []wire.Host) []Stretch {
 	return of
 }
 
-// appendStretch appends a stretch. It joins it to the one before if both have the same host.
+// appendStretch appends a stretch, or extends the last stretch if that has the same host.
 func appendStretch(of []Stretch, s Stretch) []Stretch {
 	if n := len(of) - 1; n >= 0 && of[n].Host == s.Host {
 		of[n].Size += s.Size
@@ -92,7 +93,7 @@ func appendStretch(of []Stretch, s Stretch) []Stretch {
 // write adds a record unchanged.
 func (o *others) write(r *warcRecord, b *block) error { return o.add(r, r.head, b.from(0)) }
 
-// add adds a record with another head and block under the host of r.
+// add adds a record with the given head and block, under r's host.
 func (o *others) add(r *warcRecord, head []byte, block io.Reader) error {
 	at := o.n
 	if err := o.member(head, block); err != nil {

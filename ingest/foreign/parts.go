@@ -34,8 +34,8 @@ func (g *gap) Error() string { return g.why }
 // gzipMagic begins a gzip member (RFC 1952).
 const gzipMagic = "\x1f\x8b\x08"
 
-// packing describes a compressed file that consists of members, each of which can be inflated
-// alone: gzip members or Zstandard frames.
+// packing describes how a file is compressed, in gzip members or Zstandard frames. Each member can
+// be inflated alone.
 type packing struct {
 	member string // name of a member in messages
 	magic  string // first bytes of a member
@@ -110,7 +110,7 @@ func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (
 	return s, s.leniently(readerAt{ctx, s, file}, size, kind, limits)
 }
 
-// leniently makes the input read a file leniently.
+// leniently prepares the input for lenient reading, and finds out how the file is compressed.
 func (s *input) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits) error {
 	p := &parts{s: s, layout: layoutOf(kind), size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
 	p.file = file
@@ -158,7 +158,7 @@ func (p *parts) holds() (bool, error) {
 	}
 }
 
-// as sets how the file is compressed.
+// as sets how the file is compressed; nil: it is not.
 func (p *parts) as(pack *packing) {
 	if p.pack, p.inner = pack, nil; pack != nil {
 		p.inner = pack.opener()
@@ -292,7 +292,7 @@ func (p *parts) inflate(at int64) (size int64, err error) {
 	return size + more, err
 }
 
-// counted counts the bytes that are read from r.
+// counted counts in n the bytes that are read from r.
 type counted struct {
 	r io.Reader
 	n *int64
@@ -304,7 +304,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checked counts the bytes that are read from r in a meter, and fails at the meter's limit.
+// checked counts in a meter the bytes that are read from r, and fails at the meter's limit.
 type checked struct {
 	r     io.Reader
 	meter *meter
@@ -371,7 +371,7 @@ func (p *parts) find(from int64) (int64, error) {
 	return -1, nil
 }
 
-// mark records from which place the next delivered bytes come.
+// mark records the place of the bytes that are delivered next.
 func (p *parts) mark(at, within int64) {
 	read := 0 // number of marks that the input has passed
 	for read+1 < len(p.marks) && p.marks[read+1].n < p.s.n {

@@ -26,7 +26,7 @@ type page struct {
 	full   bool // it is a page with a whole body
 }
 
-// records converts the records of a WARC, or of another format whose next returns WARC records.
+// records converts the records that next returns, until io.EOF.
 func (c *conversion) records(in *input, next func() (*warcRecord, error)) error {
 	for {
 		r, err := next()
@@ -99,7 +99,7 @@ func (c *conversion) beside(r *warcRecord) error {
 	return c.others.write(r, &c.block)
 }
 
-// base returns a segment record with the fields that all kinds have.
+// base returns a segment record with the fields that all kinds of records have.
 func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 	url, err := r.asked()
 	if err != nil {
@@ -167,9 +167,9 @@ func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bo
 	return err
 }
 
-// mayBeOriginal records an answer to which later revisits may refer. If several answers have one
-// digest, revisits refer to the last page with a whole body or, without such a page, to the last
-// answer.
+// mayBeOriginal records an answer to which later revisits may refer. If several answers have the
+// same URL and digest, revisits refer to the last page with a whole body or, without such a page,
+// to the last answer.
 func (c *conversion) mayBeOriginal(id original, p page) {
 	if id.digest == "" || p.full || !c.originals[id].full {
 		c.originals[id] = p
@@ -190,8 +190,8 @@ func (c *conversion) parse(r *warcRecord) (*response, error) {
 	return answer, nil
 }
 
-// resource stores a file that was fetched without HTTP, or whose HTTP header was not kept. It gets
-// a header that says so.
+// resource stores a file that was fetched without HTTP, or whose HTTP header was not kept. The file
+// gets a header that says so.
 func (c *conversion) resource(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// maxLosses is how many losses a Result lists. Further ones are only counted.
+// maxLosses is how many losses a Result lists. Further losses are only counted.
 const maxLosses = 100
 
 // Loss is a place of a file that a conversion could not use. In a strict conversion Offset is 0,
@@ -35,7 +35,7 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s: %s: %s", where, l.Reason, l.Detail)
 }
 
-// Losses counts the places of a file that could not be read, and lists the first ones.
+// Losses counts the places of a file that could not be used, and lists the first places.
 type Losses struct {
 	Lost   int64  `json:"lost,omitempty"`   // damaged places, each with one or more records
 	Losses []Loss `json:"losses,omitempty"` // the first hundred
@@ -74,8 +74,9 @@ func noRecord() error {
 	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
 }
 
-// salvage converts the records of a damaged file. It tries the kinds in their order until a record
-// of one can be read, because the file's beginning may be damaged. It returns that kind.
+// salvage converts the records of a file leniently. It tries the kinds in their order until a
+// record of one can be read, because the file's beginning may be damaged. It returns the kind of
+// that record.
 func (c *conversion) salvage(in *input, kinds ...Kind) (Kind, error) {
 	start, before, losses := spot{}, c.meter.entries, c.result.Losses
 	for n, kind := range kinds {
@@ -99,7 +100,8 @@ func (c *conversion) salvage(in *input, kinds ...Kind) (Kind, error) {
 	return "", noRecord()
 }
 
-// next converts the next record. If that record is lost, it skips to the beginning of another one.
+// next converts the next record. If that record is lost, it skips to the beginning of another
+// record.
 func (s *salvaging) next() error {
 	_, err := s.in.skipEmpty()
 	at := s.in.spot()
@@ -133,7 +135,8 @@ func (s *salvaging) next() error {
 	return s.resync(true)
 }
 
-// record converts a record if it is right. ends reports whether another record follows directly.
+// record converts a record if it is right. After an error, ends reports whether reading can go on
+// here.
 func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 	if err := s.meter.entry(); err != nil {
 		return false, wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
@@ -168,7 +171,7 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 // fatal is an error that ends the conversion.
 type fatal struct{ error }
 
-// lose lists a loss. It returns err if err is no damage that a lenient conversion may leave out.
+// lose lists err as a loss. It returns an error that a lenient conversion must not leave out.
 func (s *salvaging) lose(at spot, url string, err error) error {
 	var f fatal
 	var hole *gap

@@ -13,8 +13,8 @@ import (
 	"sheaf/archive/naming"
 )
 
-// maxOpen is the number of segments that may be open at once, because the pages of a crawl come in
-// any order of hosts.
+// maxOpen is how many segments may be open at once. The pages of a crawl come in any order of
+// hosts.
 const maxOpen = 128
 
 // maxCellBytes is the memory, in bytes, that the cells of all segments may take until they are
@@ -22,7 +22,7 @@ const maxOpen = 128
 // half as long again.
 const maxCellBytes = 64 << 20
 
-// segments are the segments of the hosts while records are appended.
+// segments are the hosts' segments while records are appended.
 type segments struct {
 	dir       string
 	id        string
@@ -104,7 +104,8 @@ func (s *segments) close(seg *segment) error {
 	return w.Close()
 }
 
-// each seals the segments in the order of their hosts' names, calls do with each, and deletes it.
+// each seals the segments in the order of their hosts' names, calls do with each segment, and then
+// deletes the segment.
 func (s *segments) each(do func(src archive.Source, x *archive.Index) error) error {
 	hosts := make([]*segment, 0, len(s.all))
 	for _, seg := range s.all {

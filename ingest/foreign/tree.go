@@ -20,14 +20,14 @@ import (
 // its directory. Several tars may follow one another.
 func (c *conversion) tree(in *input) error { return in.eachEntry(c.ctx, c.treeEntry) }
 
-// tarEntry is an entry of a tar.
+// tarEntry is an entry of a tar, with its place and its content.
 type tarEntry struct {
 	*tar.Header
 	at   int64 // offset in the inflated file
 	body io.Reader
 }
 
-// path returns the entry's path in the tree.
+// path returns the entry's path in the tree, without a leading "./".
 func (e *tarEntry) path() string { return strings.TrimPrefix(e.Name, "./") }
 
 // isFile reports whether the entry is a file. Sparse and contiguous files count as files.
@@ -48,7 +48,7 @@ func (s *input) eachEntry(ctx context.Context, do func(*input, *tarEntry) error)
 	}
 }
 
-// entriesOfTar is eachEntry for a single tar, which two blocks of zeros end.
+// entriesOfTar is eachEntry for a single tar. Two blocks of zeros end the tar.
 func (s *input) entriesOfTar(ctx context.Context, do func(*input, *tarEntry) error) error {
 	t := tar.NewReader(s)
 	for {

@@ -178,7 +178,7 @@ func (d *directoryLimit) ReadAt(p []byte, off int64) (int, error) {
 	return d.r.ReadAt(p, off)
 }
 
-// wacz converts the WARC files of a WACZ, in the order of its list.
+// wacz converts the WARC files of a WACZ, in the order of the zip's list.
 func (c *conversion) wacz(in *input) error {
 	for _, f := range in.entries {
 		aside := len(c.result.Aside.Losses)
@@ -217,7 +217,7 @@ func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	return in.reading(err, "")
 }
 
-// salvageWACZ converts the WARC files of a damaged WACZ. It ignores the zip's own checksums.
+// salvageWACZ converts the WARC files of a WACZ leniently. It ignores the zip's own checksums.
 func (c *conversion) salvageWACZ(in *input) error {
 	for _, f := range in.entries {
 		listed, aside := len(c.result.Losses.Losses), len(c.result.Aside.Losses)
@@ -273,8 +273,8 @@ func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 	return err
 }
 
-// inflateEntry copies an entry's content to out, and returns its size. An error may end the copy
-// early.
+// inflateEntry copies an entry's content to out, and returns its size. After an error out has what
+// could be inflated.
 func (c *conversion) inflateEntry(in *input, f *zip.File, out io.Writer) (int64, error) {
 	r, err := f.Open()
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 // warcVersions are the first lines of records that this package reads.
 var warcVersions = []string{"WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"}
 
-// nextRecord reads the header of the next record, or returns io.EOF. The block of the record before
+// nextRecord reads the header of the next record, or returns io.EOF. The previous record's block
 // must have been read.
 func (s *input) nextRecord() (*warcRecord, error) {
 	var line string
@@ -77,8 +77,7 @@ func (s *input) nextRecord() (*warcRecord, error) {
 	return r, nil
 }
 
-// check compares the block with the digest in the record's header, if it has one of a known
-// algorithm.
+// check compares the block with the record's WARC-Block-Digest, if the digest's algorithm is known.
 func (r *warcRecord) check(b *block) error {
 	text := r.get("WARC-Block-Digest")
 	name, _, h := algorithm(text)

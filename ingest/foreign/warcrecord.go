@@ -26,8 +26,8 @@ func (r *warcRecord) url() string            { return strings.Trim(r.get("WARC-T
 // date returns the record's WARC-Date.
 func (r *warcRecord) date() (time.Time, error) { return r.time("WARC-Date") }
 
-// dateLayouts are the forms of dates in WARC/1.1, of any precision, and in files of writers of
-// WARC/0.17.
+// dateLayouts are the forms of dates: those of WARC/1.1, of any precision, and those of WARC/0.17
+// writers.
 var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "2006-01-02T15:04:05", "20060102150405"}
 
 // time returns the time in a field. For a less precise time, such as a day, it returns the
@@ -42,8 +42,8 @@ func (r *warcRecord) time(name string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is %.40q, want a time such as 2026-11-21T02:03:04Z", name, r.get(name))
 }
 
-// isHTTP reports whether the block is an HTTP response with its header. The type of the block may
-// be missing in a response record.
+// isHTTP reports whether Content-Type says that the block is an HTTP response. In a response record
+// the field may be missing.
 func (r *warcRecord) isHTTP() bool {
 	mediaType := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
 	return mediaType == "" || strings.HasPrefix(mediaType, "application/http") && !strings.Contains(mediaType, "msgtype=request")

@@ -46,8 +46,8 @@ func newZstd(raw *bufio.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// readDictionary reads the dictionary at a file's beginning, which may itself be a Zstandard frame.
-// It returns nil if there is none.
+// readDictionary reads the dictionary at a file's beginning. The dictionary may itself be a
+// Zstandard frame. It is nil if the file has no dictionary.
 func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	const header = len(dictionaryMagic) + 4
 	head, err := raw.Peek(header)
@@ -165,7 +165,7 @@ func (f *frame) next() error {
 	return nil
 }
 
-// unexpected returns the error of a file that ends too early.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF. It returns other errors unchanged.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -24,8 +24,8 @@ type Limits struct {
 // smaller, the verifier would make a reader of its own.
 const readAhead = 256 << 10
 
-// views are the forms of each segment whose sizes and digests are computed while the segment is
-// read. For archive.Files only the size is computed.
+// views are forms of a segment. Their sizes and digests are computed while the segment is read; of
+// archive.Files only the size is.
 var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
 // BatchFile verifies a batch file: its hosts, several at once, its end, and its digest. Its methods
@@ -56,12 +56,12 @@ type input struct {
 	err  error
 }
 
-// part returns the bytes between two offsets.
+// part returns a reader of the bytes between two offsets.
 func (f *BatchFile) part(from, to int64) *input {
 	return &input{r: io.NewSectionReader(f.r, from, to-from)}
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It hashes and counts the bytes, and keeps the first error.
 func (in *input) Read(p []byte) (int, error) {
 	n, err := in.r.Read(p)
 	if in.hash != nil {
@@ -100,8 +100,8 @@ func (f *BatchFile) Host(h wire.Host, latest time.Time, out io.Writer) (*archive
 	return sum, nil
 }
 
-// Tail verifies the end of the batch, behind its hosts, and compares the copy of the manifest
-// there.
+// Tail verifies the end of the batch, behind its hosts, and compares the manifest's copy there with
+// the manifest.
 func (f *BatchFile) Tail() error {
 	at := int64(0)
 	if len(f.m.Hosts) > 0 {
@@ -136,8 +136,9 @@ func (f *BatchFile) Digest(ctx context.Context) (digest string, size int64, err 
 	return in.sha256(), in.n, nil
 }
 
-// Compare compares the digest of the whole file with the manifest. If it is wrong, the batch was
-// damaged after it was made, and Compare says so instead of first, an earlier refusal or nil.
+// Compare compares the digest of the whole file with the manifest. If they agree, it returns first,
+// an earlier refusal or nil. Otherwise the batch was damaged after it was made, and Compare returns
+// a refusal that says so.
 func (f *BatchFile) Compare(digest string, size int64, first *Refusal) error {
 	if digest == f.m.SHA256 {
 		if first != nil {

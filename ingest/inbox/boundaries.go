@@ -19,7 +19,7 @@ type Env struct {
 	Boundary func(write, when string) // called before and after each durable write
 }
 
-// Write performs one durable write between its two boundaries.
+// Write calls f, which makes one durable write, and Boundary before and after f.
 func (e *Env) Write(name string, f func() error) error {
 	e.Boundary(name, "before")
 	err := f()
@@ -76,7 +76,7 @@ func DecisionBoundaries() []string {
 // Bell wakes the loop of a stage.
 type Bell chan struct{}
 
-// NewBell returns a bell.
+// NewBell returns a bell. It remembers one ring until the loop listens.
 func NewBell() Bell { return make(Bell, 1) }
 
 // Ring tells the loop that there is work. It never blocks.
@@ -92,8 +92,8 @@ type Backoff struct {
 	Min, Max time.Duration // after the first, and after many
 }
 
-// After returns the wait after a number of failures in a row. It doubles each time. Half of it is
-// random, so that processes that failed together do not try again together.
+// After returns the wait after a number of failures in a row. It doubles each time, up to Max. Half
+// of it is random, so that processes that failed together do not try again together.
 func (b Backoff) After(failures int) time.Duration {
 	wait := b.Max
 	if shift := failures - 1; shift < 30 && b.Min<<shift < wait {

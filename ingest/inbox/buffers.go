@@ -180,7 +180,7 @@ func (d Dir) Erase(id string) error {
 	return err
 }
 
-// Drop deletes a batch outside the quarantine.
+// Drop deletes the folder of a batch outside the quarantine.
 func (d Dir) Drop(id string) error { return files.Remove(d.batch(id)) }
 
 // Sweep deletes the temporary files of interrupted writes in a batch's folder. Another process may
@@ -203,7 +203,7 @@ func (d Dir) Sweep(id string) error {
 	return nil
 }
 
-// TreeSize returns the length of the file at path, or -1 if there is none.
+// TreeSize returns the length, in bytes, of the file at path, or -1 if there is no file.
 func TreeSize(path string) (int64, error) {
 	st, err := os.Stat(path)
 	switch {

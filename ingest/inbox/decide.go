@@ -13,7 +13,7 @@ import (
 type Order struct {
 	By   string `json:"by" doc:"who decides"`
 	Note string `json:"note,omitempty" doc:"why; kept with the batch"`
-	// Undo has Discard keep the file for UndoFor, in which Undiscard takes the decision back.
+	// With Undo, Discard keeps the file for UndoFor, so that Undiscard can take the decision back.
 	Undo bool `json:"-"`
 }
 
@@ -61,9 +61,9 @@ func (q *Quarantine) Release(ctx context.Context, id string, word Order) (*Batch
 }
 
 // Discard deletes a quarantined batch's file, and returns its new row. Row, manifest and reason
-// stay, so the ID stays used and the robot is told. The row comes first; the next start repeats the
-// deletion. With word.Undo, EraseDue deletes it later. Discard can be repeated, and fails as
-// Release does.
+// stay, so the ID stays used and the robot is told. The row comes first; if the deletion fails,
+// EraseDue repeats it. With word.Undo only EraseDue deletes the file, after UndoFor. Discard fails
+// as Release does, also if the batch is discarded already.
 func (q *Quarantine) Discard(ctx context.Context, id string, word Order) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -88,8 +88,9 @@ func (q *Quarantine) Discard(ctx context.Context, id string, word Order) (*Batch
 	return q.env.Ledger.Get(ctx, id)
 }
 
-// Undiscard takes back a decision to discard a batch whose file is still kept: it waits for another
-// decision. It returns nil if there is no such batch, and *Undecidable if it is too late.
+// Undiscard takes back a decision to discard a batch, while the batch's file is kept. The batch
+// waits for another decision. Undiscard returns nil if there is no such batch, and *Undecidable if
+// the batch is not discarded or its file is due to be deleted.
 func (q *Quarantine) Undiscard(ctx context.Context, id string, word Order) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -107,8 +108,8 @@ func (q *Quarantine) Undiscard(ctx context.Context, id string, word Order) (*Bat
 	return q.env.Ledger.Get(ctx, id)
 }
 
-// EraseDue deletes the files of discarded batches for which the decision cannot be taken back any
-// more. It reports whether there were any.
+// EraseDue deletes the files of discarded batches once the decisions cannot be taken back any more.
+// It reports whether it deleted any file.
 func (q *Quarantine) EraseDue(ctx context.Context) (did bool, err error) {
 	if due, err := q.env.Ledger.Unerased(ctx, q.env.Now()); err != nil || len(due) == 0 { // mostly: so it takes no lock
 		return false, err
@@ -131,7 +132,8 @@ func (q *Quarantine) eraseDue(ctx context.Context) (did bool, err error) {
 	return len(discarded) > 0, nil
 }
 
-// decidable returns a quarantined batch whose files lie in the quarantine.
+// decidable returns a quarantined batch after its files were moved aside. It fails with
+// *Undecidable if the batch is not quarantined, or is discarded.
 func (q *Quarantine) decidable(ctx context.Context, id string) (*Batch, error) {
 	b, err := q.env.Ledger.Get(ctx, id)
 	switch {

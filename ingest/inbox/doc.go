@@ -10,8 +10,8 @@
 // # Files
 //
 // Dir keeps the files of batches in the buffers, from acceptance until the batches are published
-// and the files deleted. With uploads.accepted: store the files lie in the object store instead;
-// the methods of Env find them in either place.
+// and the files deleted. If the setting uploads.accepted is store, the files lie in the object
+// store instead; the methods of Env find them in either place.
 //
 // Env has what all stages of ingest work with: the ledger, the buffers, and the names of the
 // durable writes at which fault tests kill the process.

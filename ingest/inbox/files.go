@@ -50,8 +50,8 @@ func (e *Incomplete) Error() string {
 }
 
 // Enter checks the size of the file at path and enters a batch: first the files, as Place does,
-// then the row. The batch counts only from the row on. If the file has not the batch's size, the
-// error is an *Incomplete.
+// then the row. The batch counts only from the row on. If the file does not have the batch's size,
+// the error is an *Incomplete.
 func (e *Env) Enter(ctx context.Context, b *Batch, path string, signed []byte) error {
 	have, err := TreeSize(path)
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Env) Manifest(ctx context.Context, b *Batch) (m *wire.Manifest, signed 
 	return m, signed, err
 }
 
-// Open opens the file of a batch that is not in the quarantine. If the file lies in a remote store,
-// it is copied into a temporary file without a name, which is freed when the caller closes it.
+// Open opens the file of a batch that is not in the quarantine. It copies a file in a remote store
+// into a temporary file without a name. Closing the temporary file frees it.
 func (e *Env) Open(ctx context.Context, b *Batch) (_ *os.File, err error) {
 	if b.Incoming == "" {
 		return os.Open(e.Buffers.File(b.ID))
@@ -139,7 +139,8 @@ func (e *Env) Open(ctx context.Context, b *Batch) (_ *os.File, err error) {
 	return f, err
 }
 
-// MoveAside moves a quarantined batch's files to the quarantine. It can be repeated.
+// MoveAside moves a quarantined batch's files to the quarantine, unless they are in the store. It
+// can be repeated.
 func (e *Env) MoveAside(b *Batch) error {
 	return e.Write(BoundaryMoveAside, func() error {
 		if b.Incoming != "" {
@@ -149,7 +150,8 @@ func (e *Env) MoveAside(b *Batch) error {
 	})
 }
 
-// Restore moves a batch's files back from the quarantine. It can be repeated.
+// Restore moves a batch's files back from the quarantine, unless they are in the store. It can be
+// repeated.
 func (e *Env) Restore(b *Batch) error {
 	return e.Write(BoundaryRestore, func() error {
 		if b.Incoming != "" {
@@ -183,8 +185,8 @@ func (e *Env) remove(ctx context.Context, name string) error {
 	return errors.Join(e.Objects.Delete(ctx, fileKey(name)), e.Objects.Delete(ctx, manifestKey(name)))
 }
 
-// unnamed is the age after which announced objects that no batch has adopted are deleted, because
-// their attempt was probably interrupted. If the attempt was only slow, it fails and is repeated.
+// unnamed is the age at which announced objects without a batch are deleted: the attempt to store
+// them was probably interrupted. An attempt that was only slow fails and is repeated.
 const unnamed = 24 * time.Hour
 
 // Sweep deletes the objects of interrupted attempts, and objects that were replaced.

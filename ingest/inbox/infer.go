@@ -12,9 +12,9 @@ import (
 
 // InferManifest verifies a batch that came without a manifest and returns the manifest that it
 // should have come with. Hosts, ranges, counts and digests are those found in the file. The copy of
-// the manifest inside must agree with them, and gives the other fields. If the copy names another
-// robot, or none, the batch gets an ID made from its content, so the same file is the same batch
-// again. The caller must set the generation if it is missing, and check the manifest.
+// the manifest inside must agree with them, and gives the other fields. If the copy does not name
+// this robot, the batch gets an ID made from its content, so the same file is the same batch again.
+// The caller must set the generation if it is missing, and check the manifest.
 //
 // If the batch is wrong, the error is a *Refusal; its reason is ReasonTruncated if more bytes could
 // help.

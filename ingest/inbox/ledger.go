@@ -37,7 +37,7 @@ type Batch struct {
 	Decided
 }
 
-// Work counts attempts to split a batch, and says who holds it.
+// Work counts attempts to split a batch, and has the last error and the fencing token.
 type Work struct {
 	Attempt   int64  `json:"attempt"`
 	Failures  int    `json:"failures,omitempty"` // failures in this state, in a row
@@ -82,10 +82,12 @@ func scan(row interface{ Scan(...any) error }) (*Batch, error) {
 	return &b, err
 }
 
-// ErrLost says that another worker has claimed the batch.
+// ErrLost says that a row is not as expected any more, mostly because another worker has claimed
+// the batch.
 var ErrLost = errors.New("another worker has taken the batch over")
 
-// Ledger keeps the rows. Its methods may be called concurrently, also by several processes.
+// Ledger keeps the batches' rows in the control database. Its methods may be called concurrently,
+// also by several processes.
 type Ledger struct{ db *sql.DB }
 
 // NewLedger returns the ledger in a database that internal/db has opened.
@@ -105,21 +107,21 @@ func (l *Ledger) Enter(ctx context.Context, b *Batch) error {
 	})
 }
 
-// Get returns a row, or nil if there is none.
+// Get returns the row with an ID, or nil if there is no such row.
 func (l *Ledger) Get(ctx context.Context, id string) (*Batch, error) {
 	return l.first(ctx, ` WHERE id = ?`, id)
 }
 
 // ByDigest returns the row for a batch's bytes: the batch's own row if it has the digest, or else
-// the row of the latest refused upload under its ID. An empty digest matches any. It returns nil if
-// there is no such row.
+// the row of the latest refused upload under its ID. An empty digest matches any digest. ByDigest
+// returns nil if there is no such row.
 func (l *Ledger) ByDigest(ctx context.Context, id wire.BatchID, sha256 string) (*Batch, error) {
 	return l.first(ctx, ` WHERE (id = ?1 OR id > ?1 || '+' AND id < ?1 || ',') AND (?2 = '' OR sha256 = ?2)
 		ORDER BY id = ?1 DESC, received_at DESC LIMIT 1`, id, sha256)
 }
 
-// QuarantinedFile returns the row of a robot's file without manifest that is in the quarantine
-// under an ID of its own, or nil.
+// QuarantinedFile returns the row of a robot's file with the given digest. The file came without a
+// manifest, and is in the quarantine under an ID of its own. nil: there is no such file.
 func (l *Ledger) QuarantinedFile(ctx context.Context, robot, sha256 string) (*Batch, error) {
 	return l.first(ctx, ` WHERE state = 'quarantined' AND robot = ? AND sha256 = ? AND inferred = 1 AND id <> batch`, robot, sha256)
 }
@@ -167,8 +169,8 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	return l.list(ctx, where, args...)
 }
 
-// uncollected selects the published batches whose files still exist. It has an index of its own,
-// because the table keeps a row for every batch ever.
+// uncollected selects the published batches whose files still exist. The condition has an index of
+// its own, because the table keeps a row for every batch ever.
 const uncollected = ` WHERE state = 'published' AND collected = 0`
 
 // Uncollected returns the published batches whose files still exist.
@@ -193,8 +195,8 @@ func (l *Ledger) Underway(ctx context.Context) ([]wire.BatchID, error) {
 	return db.Column[wire.BatchID](ctx, l.db, `SELECT batch FROM ingest_batches WHERE state IN ('received', 'pre-split', 'post-split')`)
 }
 
-// Unsplit returns the bytes of batches that are received and not split yet. Every upload asks for
-// it, so it reads the index of states: the table keeps a row for every batch ever.
+// Unsplit returns the total size, in bytes, of batches that are received and not split yet. Every
+// upload calls it, so it uses the index of states: the table keeps a row for every batch ever.
 func (l *Ledger) Unsplit(ctx context.Context) (bytes int64, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT coalesce(sum(size), 0) FROM ingest_batches WHERE state IN ('received', 'pre-split')`).Scan(&bytes)
 	return bytes, err
@@ -217,8 +219,8 @@ type Buffer struct {
 // states has the states in the order in which a batch passes through them.
 var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}
 
-// Buffers returns the sums of the batches in each state, in the order of the states. It does not
-// count discarded batches.
+// Buffers returns the number and the size of the batches in each state, without discarded ones, in
+// the order of the states.
 func (l *Ledger) Buffers(ctx context.Context, now time.Time) ([]Buffer, error) {
 	return l.sum(ctx, now, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
 }

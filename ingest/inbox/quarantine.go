@@ -65,8 +65,9 @@ func (q *Quarantine) Put(ctx context.Context, b *Batch, r *Refusal) error {
 	return q.env.MoveAside(b)
 }
 
-// PutRefused keeps a refused upload under the row b, whose ID no batch has. If the row exists
-// already, PutRefused does nothing, because one copy is enough. Other errors are those of Enter.
+// PutRefused keeps a refused upload under the row b, with an ID that no batch has. If the row
+// exists already, PutRefused does nothing, because one copy is enough. Other errors are those of
+// Enter.
 func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, path string, signed []byte) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -79,9 +80,10 @@ func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, path string, sign
 	return q.env.MoveAside(b)
 }
 
-// PutFile keeps a file without manifest at path, under the row b. The row is entered first, because
-// nobody would send the file again. The caller keeps the file until PutFile has succeeded, and may
-// repeat the call. A file that the quarantine already has is not kept twice.
+// PutFile keeps the file at path, which has no manifest, under the row b. Outside the store the row
+// is entered first, because nobody would send the file again. The caller keeps the file until
+// PutFile has succeeded, and may repeat the call. A file that the quarantine already has is not
+// kept twice.
 func (q *Quarantine) PutFile(ctx context.Context, b *Batch, path string) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

@@ -33,8 +33,8 @@ func RoomOn(path string) (Room, error) {
 	}, nil
 }
 
-// Disks returns the file systems of the buffers and of a local store. It returns one if both lie on
-// the same. An empty store stands for a remote one, such as S3.
+// Disks returns the file systems of the buffers and of a local store. It returns one Disk if both
+// lie on the same file system. store is empty if the store is remote, such as S3.
 func Disks(buffers, store string) ([]Disk, error) {
 	first := Disk{Name: "the disk of the buffers", Space: func() (Room, error) { return RoomOn(buffers) }, Buffers: true}
 	if store == "" {

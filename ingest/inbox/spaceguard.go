@@ -48,7 +48,8 @@ func (c SpaceClaim) on(d *Disk) (n float64) {
 	return n
 }
 
-// alone returns the part of a disk that the batch would fill, as far as its size is known.
+// alone returns the share of a disk that the batch alone would fill, as far as its size is known. 1
+// is the whole disk.
 func (c SpaceClaim) alone(d *Disk, room Room) float64 {
 	whole := SpaceClaim{Coming: c.Whole - c.Guess, Whole: c.Whole - c.Guess}
 	return share(whole.on(d), room.Bytes)
@@ -59,9 +60,9 @@ func (c SpaceClaim) alone(d *Disk, room Room) float64 {
 // lies in both places until it is published and collected. A disk on which no more files can be
 // created counts as full.
 //
-// Once the guard has refused an upload, it refuses all new ones until the disk is at the lower
-// mark. So robots do not all push at the upper mark. Uploads that have begun go on in the meantime.
-// The methods of a Guard may be called concurrently.
+// Once a disk above the lower mark has had no room for an upload, the guard refuses all new uploads
+// until the disk is at the lower mark. So robots do not all push at the upper mark. Uploads that
+// have begun go on in the meantime. The methods of a Guard may be called concurrently.
 //
 // One owner's claims get at most three quarters of the room that the others leave, or a quarter of
 // the disk if that is more. So nobody can stop the others by only announcing uploads. An owner's
@@ -93,10 +94,11 @@ func (g *Guard) RetryAfter() time.Duration { return g.retry + rand.N(2*g.retry) 
 
 // Reserve reserves room for an upload that is about to begin, and replaces an earlier reservation
 // of the same name. It returns *Full if a disk, with all reservations, would pass the upper mark,
-// or has passed it and not come down to the lower one since.
+// if the guard waits for it to come down to the lower mark, or if the owner's share is used up.
 func (g *Guard) Reserve(name string, c SpaceClaim) error { return g.reserve(name, c, false) }
 
-// Extend is Reserve for an upload that has begun. The lower mark does not stop it.
+// Extend is Reserve for an upload that has begun. Neither the lower mark nor its owner's other
+// uploads stop it.
 func (g *Guard) Extend(name string, c SpaceClaim) error { return g.reserve(name, c, true) }
 
 func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
@@ -145,16 +147,16 @@ func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
 	return nil
 }
 
-// ownShare is the part of a disk's room, left by the others, that one owner may claim. ownLeast is
-// the part of the whole disk that an owner may claim in any case; a disk that is almost full stops
-// all owners alike.
+// ownShare is the part that one owner may claim of the room that the others leave on a disk.
+// ownLeast is the part of the whole disk that an owner may claim in any case; a disk that is almost
+// full stops all owners alike.
 const (
 	ownShare = 0.75
 	ownLeast = 0.25
 )
 
-// owned returns the bytes that the owner of a claim would have reserved on a disk, if the claim
-// replaced the one under its name.
+// owned returns the bytes that c's owner would have reserved on a disk if c replaced the claim
+// called name.
 func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
 	mine := c.on(d)
 	for other, claim := range g.claims {
@@ -180,7 +182,7 @@ func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 
 	return taken
 }
 
-// Stopped says which disk stops new uploads, and why. It returns "" if none does.
+// Stopped says which disk stops new uploads, and why. It returns "" if no disk does.
 func (g *Guard) Stopped() (string, error) {
 	unsplit, err := g.unsplit()
 	if err != nil {
@@ -228,8 +230,9 @@ func (g *Guard) Release(name string) {
 	delete(g.claims, name)
 }
 
-// NoSpace turns errors of a full disk, quota or database disk into *Full. They occur in spite of
-// reservations because others write there as well. It returns other errors unchanged.
+// NoSpace turns errors of a full disk, quota or database disk into *Full. Such errors occur in
+// spite of reservations, because other programs write there as well. Other errors are returned
+// unchanged.
 func (g *Guard) NoSpace(err error) error {
 	if db.Full(err) {
 		return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk of the database is full; what has come is kept, go on later"}

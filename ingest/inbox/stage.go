@@ -14,7 +14,8 @@ import (
 	"sheaf/internal/db"
 )
 
-// Stage stores the catalog entries of some hosts from b's present attempt, all or none.
+// Stage stores catalog entries of b's present attempt, all or none. It fails with ErrLost if
+// another worker has claimed b.
 func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentEntry) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		insert, err := tx.PrepareContext(ctx, `INSERT INTO ingest_lines (id, host, attempt, line)
@@ -39,8 +40,8 @@ func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentE
 // errStopped ends the reading of staged entries.
 var errStopped = errors.New("the reader wants no more entries")
 
-// Entries returns the staged entries of batches, one at a time, each batch's in the order of hosts.
-// If there is an error, it is the last value.
+// Entries yields the batches' staged entries, batch by batch, each in the order of its hosts'
+// names. An error is the last value.
 func (l *Ledger) Entries(ctx context.Context, batches []*Batch) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, b := range batches {
@@ -83,7 +84,8 @@ func (l *Ledger) Copied(ctx context.Context) (map[string]bool, error) {
 	return hosts, nil
 }
 
-// AddCopy stores the digests of a host's pages, new and unchanged, from one robot's visit.
+// AddCopy stores the digests of a host's pages, new and unchanged, from one robot's visit. It
+// leaves out truncated pages.
 func (l *Ledger) AddCopy(ctx context.Context, robot, host string, cells []archive.Cell, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		insert, err := tx.PrepareContext(ctx, `INSERT INTO copies (host, url, robot, at, digest, added) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)

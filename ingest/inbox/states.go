@@ -23,8 +23,8 @@ type Claim struct {
 
 // Claim moves the batch that has waited longest to pre-split and leases it to the holder. It counts
 // the attempt, raises the token and deletes the staged entries of earlier attempts. It returns nil
-// if no batch is due. A lease or delay that ends later than any would be set counts as past,
-// because the clock was set back.
+// if no batch is due. A lease or delay that ends too far in the future counts as past, because the
+// clock was set back.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		b, err = scan(tx.QueryRowContext(ctx, `UPDATE ingest_batches
@@ -52,13 +52,14 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 	return b, nil
 }
 
-// Extend sets the end of the lease by which the holder is splitting a batch. The zero time ends it.
+// Extend sets the end of the holder's lease on a batch. The zero time ends the lease.
 func (l *Ledger) Extend(ctx context.Context, b *Batch, until time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches SET lease_until = ?
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token)
 }
 
-// FreeDead ends the leases of holders that p knows to have died, and returns how many there were.
+// FreeDead ends the leases of holders that p knows to have died, and returns the number of ended
+// leases.
 func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, err error) {
 	defer func() {
 		if err != nil {
@@ -86,8 +87,8 @@ func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, 
 	return freed, nil
 }
 
-// Split changes the state of a batch to post-split, after its hosts were staged. detail names the
-// hosts that are left out.
+// Split changes the state of a batch to post-split, after its hosts were staged. detail has
+// remarks, such as which hosts are left out.
 func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = '', detail = ?
@@ -110,7 +111,7 @@ func (l *Ledger) Quarantine(ctx context.Context, b *Batch, reason wire.Reason, d
 }
 
 // ReceiveAgain moves a quarantined batch back to received, and stores b's decision, b.Inferred and
-// b.Incoming. Objects that it had under another name are doomed.
+// b.Incoming. If b.Incoming is new, the old objects are doomed.
 func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		var old string
@@ -132,16 +133,16 @@ func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) erro
 	})
 }
 
-// Discard records b's decision, which is Discarded, about a quarantined batch whose file is to be
-// deleted at a time.
+// Discard records b's decision to discard a quarantined batch. The batch's file is due to be
+// deleted at the time erase.
 func (l *Ledger) Discard(ctx context.Context, b *Batch, erase time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET decision = ?, decided_by = ?, decided_at = ?, note = ?, not_before = ?
 		WHERE id = ? AND token = ? AND state = 'quarantined'`, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, db.Millis(erase), b.ID, b.token)
 }
 
-// Undiscard takes back that a batch is discarded, if its file is not due to be deleted yet. It
-// fails with ErrLost if it is.
+// Undiscard takes back that a batch is discarded. It fails with ErrLost if the batch is not
+// discarded, or if its file is due to be deleted.
 func (l *Ledger) Undiscard(ctx context.Context, b *Batch, now time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET decision = '', decided_by = '', decided_at = 0, note = '', not_before = 0
@@ -153,7 +154,8 @@ func (l *Ledger) Erased(ctx context.Context, b *Batch) error {
 	return l.change(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND decision = 'discarded'`, b.ID)
 }
 
-// Published changes the state of batches in the catalog to published, all or none.
+// Published changes the state of post-split batches to published, all or none. v is the catalog's
+// version with the batches.
 func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Version, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		for _, b := range batches {

@@ -42,9 +42,9 @@ func refuseManifestAt(at int64, reason wire.Reason, why string) *Refusal {
 	return &Refusal{reason, fmt.Sprintf("offset %d (%s): %s", at, manifestEntry, why)}
 }
 
-// sameManifest compares the copy of the manifest inside the batch, which begins at an offset, with
-// the manifest that came with the batch. Of an inferred manifest it compares only the hosts,
-// because the other fields come from the copy.
+// sameManifest compares the manifest's copy inside the batch, at an offset, with the manifest that
+// came with the batch. Of an inferred manifest it compares only the hosts, because the other fields
+// come from the copy.
 func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	var inner wire.Manifest
 	if err := json.Unmarshal(tail, &inner); err != nil {
@@ -67,7 +67,7 @@ func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	return nil
 }
 
-// innerOf returns the manifest in the form of the copy inside the batch.
+// innerOf returns the manifest as the copy inside the batch has it: without size and digest.
 func innerOf(m *wire.Manifest) ([]byte, error) {
 	inner := *m
 	inner.Size, inner.SHA256 = 0, ""

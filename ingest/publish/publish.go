@@ -48,7 +48,7 @@ type Publisher struct {
 	swept      time.Time     // when Collect last called Sweep
 }
 
-// New returns a Publisher.
+// New returns a Publisher. It does nothing until Due, Now or Collect is called.
 func New(opt Options) *Publisher {
 	return &Publisher{
 		opt: opt, Wake: inbox.NewBell(), WakeCollector: inbox.NewBell(),
@@ -56,7 +56,8 @@ func New(opt Options) *Publisher {
 	}
 }
 
-// Ready says that a batch is post-split. An express batch is published at once.
+// Ready tells the Publisher that a batch is post-split, and rings Wake. An express batch need not
+// wait for the window.
 func (p *Publisher) Ready(express bool) {
 	if express {
 		p.urgent.Store(true)
@@ -65,19 +66,20 @@ func (p *Publisher) Ready(express bool) {
 }
 
 // lookForUrgent is how often Due looks for express batches while the window is shut. Ready
-// announces those of this process; Due looks for those that another process split before it died.
+// announces this process's express batches. Due looks for those that another process split before
+// that process died.
 const lookForUrgent = 10 * time.Minute
 
-// Outside the window, editions come every betweenExpress in the long run, and up to expressAtOnce
-// at once. Express batches that have to wait share an edition.
+// Outside the window, at most one edition comes each betweenExpress in the long run, and up to
+// expressAtOnce in quick succession. Express batches that have to wait share an edition.
 const (
 	betweenExpress = time.Minute
 	expressAtOnce  = 10
 )
 
-// Due publishes waiting batches if the window is open, and express batches at any time. It reports
-// whether it published anything. If the window opens before the next poll, it arranges that Wake
-// rings then. Due must not be called concurrently.
+// Due publishes waiting batches if the window is open, and express batches at any time, limited in
+// rate. It reports whether it published anything. If the window opens before the next poll, Due has
+// Wake rung then. Due must not be called concurrently.
 func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 	w, now := p.opt.Window, p.opt.Now()
 	if w.Open(now) {
@@ -131,8 +133,8 @@ func (p *Publisher) Recall(ctx context.Context, robot string) error {
 // leasePublish is the name of the publisher's lease.
 const leasePublish = "publish"
 
-// publish publishes the waiting batches, or only express ones, if due still returns true when all
-// is prepared. Only the catalog's append makes them visible. Before and after, publish asks the
+// publish publishes the waiting batches, or only the express ones, if due still returns true when
+// all is prepared. Only the catalog's append makes them visible. Before and after, publish asks the
 // catalog whether it has the batches. So an append whose answer was lost is not repeated, and
 // batches that another process has published get the version of that edition.
 //
@@ -159,9 +161,9 @@ func (p *Publisher) waiting(ctx context.Context, express bool) ([]*inbox.Batch, 
 	return slices.DeleteFunc(list, func(b *inbox.Batch) bool { return express && !b.Express }), err
 }
 
-// raise makes the next tokens higher than the catalog's. It changes nothing if they are higher
-// already. Without it no publication would succeed after the leases began again at 1, or came from
-// an older backup.
+// raise makes the next tokens of the publisher's lease higher than the catalog's. It changes
+// nothing if they are higher already. Without raise no publication would succeed after the leases
+// began again at 1, or came from an older backup.
 func (p *Publisher) raise(ctx context.Context) error {
 	s, err := p.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -209,7 +211,7 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 }
 
 // settle marks the batches that the catalog already has as published, version by version, and
-// returns the others.
+// returns the other batches.
 func (p *Publisher) settle(ctx context.Context, waiting []*inbox.Batch) (rest []*inbox.Batch, err error) {
 	s, err := p.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -258,7 +260,8 @@ func (p *Publisher) keepManifest(ctx context.Context, b *inbox.Batch) (digest st
 	return digest, m.Collection, err
 }
 
-// keepSigned stores a batch's signed manifest, and returns its SHA-256.
+// keepSigned stores a batch's signed manifest, and returns its SHA-256. It fails if the store has
+// another manifest of the batch.
 func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byte) (digest string, err error) {
 	key := wire.ManifestKey(b.Batch)
 	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
@@ -283,8 +286,9 @@ func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byt
 // sweepEvery is how often Collect looks for objects of interrupted attempts in the store.
 const sweepEvery = time.Hour
 
-// Collect deletes the files of published batches, because their segments are in the store. It
-// reports whether there were any. Collect must not be called concurrently.
+// Collect deletes the files of published batches, because their segments are in the store, and
+// calls Sweep hourly. It reports whether it collected any batch. Collect must not be called
+// concurrently.
 func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 	done, err := p.opt.Ledger.Uncollected(ctx)
 	if err != nil {
@@ -309,9 +313,9 @@ func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 }
 
 // Claims returns a function that reports whether an object of the store belongs to a batch that may
-// still be published. It is for the collection of the store. Objects are named by batch and
-// attempt, and no attempt uses the objects of another. So an object that no batch claims now will
-// never be claimed.
+// still be published. The store's collection uses it. Objects are named by batch and attempt, and
+// no attempt uses the objects of another. So an object that no batch claims now will never be
+// claimed.
 //
 // Claims fails if the catalog ends before the last version that published a batch: then versions
 // are lost, and nothing may be collected.

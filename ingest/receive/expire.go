@@ -12,14 +12,15 @@ func (us *uploads) expire(before time.Time) {
 }
 
 // makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter. So
-// abandoned uploads cannot fill the disk. It spares the upload that except names, and reports
-// whether it deleted one.
+// abandoned uploads cannot fill the disk. It spares the upload named except, and returns false if
+// there is nothing to delete.
 func (us *uploads) makeRoom(except string) bool {
 	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }
 
-// deleteOldest deletes the upload that has not grown for longest. It deletes none that has grown
-// since before or is being written.
+// deleteOldest deletes the upload that has not grown for longest. It spares uploads that have grown
+// since before, are being written, or are named except. It returns false if there is nothing to
+// delete.
 func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	var oldest *upload
 	touched := before

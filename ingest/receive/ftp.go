@@ -128,7 +128,7 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 	return ftp.Entry{}, absent(path)
 }
 
-// entryOf returns the entry of an upload. A resume may begin at its size.
+// entryOf returns the entry of an upload. A resume may begin at the entry's size.
 func entryOf(st status) ftp.Entry {
 	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}
 }
@@ -222,7 +222,7 @@ func (s *dropSession) Transferred(done ftp.Transfer) {
 	s.r.record(s.ctx, t)
 }
 
-// Begun implements ftp.Watched.
+// Begun implements ftp.Watched. It lists only uploads of batches.
 func (s *dropSession) Begun(begun ftp.Transfer, moved func() int64) (ended func()) {
 	t, ok := s.upload(begun.Direction, begun.Path)
 	if !ok {
@@ -305,7 +305,7 @@ func (m *manifestUpload) Commit() error {
 
 func (m *manifestUpload) Abort(error) { m.end() }
 
-// ftpError returns the FTP reply for err.
+// ftpError turns err into an FTP reply. It returns unknown errors unchanged.
 func (s *dropSession) ftpError(err error) error {
 	err = s.r.turnedAway(s.ctx, s.robot, err)
 	var full *inbox.Full

@@ -34,7 +34,7 @@ type receiptQuery struct {
 
 const pathUpload = wire.PathUploads + "{batch}"
 
-// define defines an operation of robots, which is no act for the audit log.
+// define defines an operation of robots. The audit log does not record it.
 func define[In, Out any](method, path, summary string) route.Op[In, Out] {
 	return route.New[In, Out](method, path, route.Robot, "", summary)
 }
@@ -121,7 +121,8 @@ func batchInMetadata(req *http.Request) wire.BatchID {
 	return wire.BatchID(handler.ParseMetadataHeader(req.Header.Get("Upload-Metadata"))["batch"])
 }
 
-// authorise calls next if a robot's request concerns one of its own batches.
+// authorise calls next if a robot's secret is right and its request concerns one of its own
+// batches.
 func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
 	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
 		robot, secret, ok := req.BasicAuth()

@@ -9,7 +9,7 @@ import (
 )
 
 // A manifest of more than largeManifest bytes is read and checked only while its robot sends no
-// other such manifest, and at most largeAtOnce are read at once. So manifests take bounded memory,
+// other large manifest, and at most largeAtOnce are read at once. So manifests take bounded memory,
 // and one robot cannot block the others.
 const (
 	largeManifest = 1 << 20
@@ -19,8 +19,8 @@ const (
 // errBusy says that the robot is sending another large manifest at the same time.
 var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
 
-// turnedAway returns err, or *inbox.Full if err is that a disk is full after all. It tells
-// Options.Refused if err means that there is no room or no turn for the robot now.
+// turnedAway returns err, but *inbox.Full for the error of a full disk. If there is no room or no
+// turn for the robot now, it calls Options.Refused.
 func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) error {
 	err = r.uploads.guard.NoSpace(err)
 	var full *inbox.Full

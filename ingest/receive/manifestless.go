@@ -15,7 +15,7 @@ import (
 // If it has not grown for Options.Quiet, it is read to its end, and accepted if a batch ends there.
 // If a manifest comes later, it belongs to an accepted batch with the same ID and digest.
 
-// acceptQuiet calls acceptManifestless for every upload that has not grown for long enough.
+// acceptQuiet calls acceptManifestless for every upload, and logs errors.
 func (r *Receiver) acceptQuiet(ctx context.Context) {
 	for _, u := range r.uploads.all() {
 		if err := r.acceptManifestless(ctx, u); err != nil && ctx.Err() == nil {
@@ -24,8 +24,8 @@ func (r *Receiver) acceptQuiet(ctx context.Context) {
 	}
 }
 
-// acceptManifestless accepts a file without manifest, quarantines it, or leaves it, because it may
-// still grow.
+// acceptManifestless accepts a file without manifest, quarantines it, or leaves it if it may still
+// grow.
 func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error) {
 	st, inferred, err := u.quiet(r.opt.Quiet)
 	if st == nil || err != nil {
@@ -72,9 +72,9 @@ func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error
 	return r.uploads.remove(u)
 }
 
-// quiet returns the status of an upload by FTP that nobody writes and that has not grown for the
-// given time, or nil. inferred is the status.Touched at which the file was last read. Before that
-// quiet cuts off bytes of the file that do not count.
+// quiet returns the upload's status if it came by FTP, nobody writes it, and it has not grown for
+// the given time; otherwise nil. It cuts off bytes of the file that do not count. inferred is
+// status.Touched when the file was last read.
 func (u *upload) quiet(since time.Duration) (st *status, inferred time.Time, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

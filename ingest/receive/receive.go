@@ -35,7 +35,7 @@ type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
 
-// Transfers records uploads. *transfers.Log is one.
+// Transfers records uploads, as *transfers.Log does.
 type Transfers interface {
 	Record(ctx context.Context, t transfers.Transfer) error
 }
@@ -73,7 +73,7 @@ type Options struct {
 	Window time.Duration // 0 is 5 minutes
 
 	// Stopping is closed when the service begins to stop: uploads over HTTP end then, with what has
-	// come kept, and robots go on later. nil: they do not.
+	// come kept, and robots go on later. nil: uploads do not end.
 	Stopping <-chan struct{}
 
 	// Boundary is as in ingest.Options, with the names that Boundaries returns.
@@ -206,7 +206,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 }
 
 // receipt returns the signed receipt for the bytes with the given digest. Without a digest it
-// returns the batch's. It is nil if no such batch has come whole.
+// returns the batch's receipt. It returns nil if there is no such receipt.
 func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) ([]byte, error) {
 	rec, err := r.opt.Batches.ReceiptFor(ctx, id, sha256)
 	if rec == nil || err != nil {
@@ -215,7 +215,7 @@ func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) 
 	return r.opt.Batches.Sign(ctx, rec)
 }
 
-// record writes an upload to the log of transfers. If that fails, the upload does not.
+// record writes an upload to the log of transfers. An error is only logged.
 func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	if r.opt.Transfers == nil {
 		return

@@ -78,8 +78,7 @@ type tusUpload struct {
 	u *upload
 }
 
-// WriteChunk appends the bytes of src. The bytes that it counts are durable when it returns, even
-// if src failed.
+// WriteChunk appends the bytes of src. It returns how many of them are durable, even if src failed.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
 	select {
@@ -146,7 +145,8 @@ func (t *tusUpload) Terminate(context.Context) error {
 	return t.r.uploads.remove(t.u)
 }
 
-// tusError turns err into the type with which tusd sends an HTTP status.
+// tusError turns err into tusd's error type with an HTTP status. It returns unknown errors
+// unchanged.
 func (r *Receiver) tusError(ctx context.Context, err error) error {
 	err = r.turnedAway(ctx, callerOf(ctx).robot, err)
 	var full *inbox.Full
@@ -208,7 +208,7 @@ func (w *problemWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem sends the error whose status WriteHeader has held back, if there is one.
+// problem sends the error status that WriteHeader has held back, if any, with tusd's text.
 func (w *problemWriter) problem(text string) {
 	if w.status == 0 {
 		return

@@ -19,8 +19,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// checkpoint is the number of bytes after which an upload is made durable. A crash loses at most so
-// many.
+// checkpoint is the number of bytes after which an upload is made durable. A crash loses at most
+// this many bytes of an upload.
 const checkpoint = 16 << 20
 
 // Errors that each protocol answers in its own way.
@@ -123,14 +123,14 @@ func (us *uploads) get(name string) (*upload, error) {
 	return nil, errNoUpload
 }
 
-// all returns the uploads in no order.
+// all returns the uploads in no particular order.
 func (us *uploads) all() []*upload {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	return slices.Collect(maps.Values(us.byName))
 }
 
-// of returns a robot's uploads by one protocol, by name.
+// of returns a robot's uploads by one protocol, sorted by name.
 func (us *uploads) of(robot, protocol string) []*upload {
 	all := slices.DeleteFunc(us.all(), func(u *upload) bool {
 		s := u.get()
@@ -144,7 +144,7 @@ func (us *uploads) of(robot, protocol string) []*upload {
 // manifests, and files without a manifest that may still grow, count too.
 const maxUploads = 1000
 
-// others returns how many uploads a robot has, without the upload that name names.
+// others returns how many uploads a robot has besides the upload called name.
 func (us *uploads) others(robot, name string) (n int) {
 	for _, u := range us.all() {
 		if u.name != name && u.get().Robot == robot {
@@ -154,8 +154,9 @@ func (us *uploads) others(robot, name string) (n int) {
 	return n
 }
 
-// create starts an upload afresh and replaces one of the same name. It fails with *inbox.Full if
-// there is no room for the declared size, even after abandoned uploads have been deleted.
+// create starts an upload afresh and replaces an upload of the same name. It fails with *inbox.Full
+// if the robot has too many uploads, or if there is no room for the declared size even after
+// abandoned uploads have been deleted.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
 	if n := us.others(st.Robot, name); n >= maxUploads {
@@ -253,7 +254,8 @@ type status struct {
 	Touched  time.Time    `json:"touched"`        // when the status was last written
 }
 
-// upload returns the name of the upload. Neither a robot's name nor a batch's ID has a plus.
+// upload returns the upload's name. The plus keeps names apart: no robot's name and no batch ID has
+// a plus.
 func (s *status) upload() string {
 	if s.Name != "" {
 		return s.Robot + "+" + s.Name
@@ -319,7 +321,7 @@ func (u *upload) next() inbox.SpaceClaim {
 	return c
 }
 
-// store makes the status durable. The caller holds u.mu.
+// store sets Touched and makes the status durable. The caller holds u.mu.
 func (u *upload) store() error {
 	u.status.Touched = time.Now().UTC()
 	data, err := json.Marshal(u.status)
@@ -329,8 +331,8 @@ func (u *upload) store() error {
 	return files.WriteFile(u.path()+infoSuffix, data)
 }
 
-// settled stops the writer, if there is one, makes its bytes durable and returns the status. After
-// that only the caller can change the offset.
+// settled stops the writer, if there is one, makes its bytes durable and returns the status. The
+// old writer cannot change the offset any more.
 func (u *upload) settled() (status, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -349,7 +351,8 @@ func (u *upload) settle() error {
 	return err
 }
 
-// stop takes the upload from its writer, whose next Write fails. The caller holds u.mu.
+// stop takes the upload from its writer, so that the writer's next Write fails. The caller holds
+// u.mu.
 func (u *upload) stop() {
 	if u.writer != nil {
 		u.writer.f.Close()
@@ -358,7 +361,7 @@ func (u *upload) stop() {
 }
 
 // resume takes the upload over and continues exactly at the end of the kept bytes. So the late
-// bytes of an old connection cannot overwrite what a newer one has been told.
+// bytes of an old connection cannot overwrite bytes of which a newer connection has been told.
 func (u *upload) resume(at int64) (*writer, error) { return u.takeOver(at, true) }
 
 // begin takes the upload over and continues at an offset within the kept bytes. It drops the bytes
@@ -451,7 +454,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close makes all written bytes durable and releases the upload.
+// Close makes all written bytes durable and releases the upload. It fails with errTakenOver if
+// another writer has the upload.
 func (w *writer) Close() error {
 	w.u.mu.Lock()
 	defer w.u.mu.Unlock()

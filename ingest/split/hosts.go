@@ -23,10 +23,10 @@ const maxAhead = time.Hour
 // may differ by more than was measured, and a page may have been under way.
 const maxLate = 10 * time.Minute
 
-// judge makes the checks that need no reading of the file. until has, for each host that the robot
-// has lost, the time up to which its records count. left has the hosts that are left out because
-// the robot did not have them. If all hosts are left out, or checkRobot finds a fault, the batch is
-// refused, and an operator may release it.
+// judge makes the checks that need no reading of the file. until has the time at which the robot
+// lost each host that it has no more. left has the hosts that are left out because the robot did
+// not have them. If all hosts are left out, or another check fails, the batch is refused, and an
+// operator may release it.
 func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
 		return nil, left, inbox.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
@@ -78,8 +78,8 @@ func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) 
 	return until, left, nil
 }
 
-// checkRobot checks two things: the batch came before its robot's key was stolen, and the batch's
-// generation exists, which is not so if the database was restored from an older backup.
+// checkRobot checks that the batch came before its robot's key was stolen, and that the batch's
+// generation exists. A database restored from an older backup may lack the generation.
 func (s *Splitter) checkRobot(ctx context.Context, b *inbox.Batch, m *wire.Manifest) error {
 	stolen, err := s.opt.Robots.StolenSince(ctx, b.Robot)
 	if err != nil {
@@ -107,11 +107,11 @@ func tooLate(h wire.Host, robot string, end time.Time) *inbox.Refusal {
 	return notHeld(h, fmt.Sprintf("robot %s had this host until %s, and a record is more than %s later", robot, end.UTC().Format(time.RFC3339), maxLate))
 }
 
-// stagedAtOnce is how many entries one transaction stages. A crash loses nothing by it, because the
-// next attempt stages all of them again.
+// stagedAtOnce is how many entries one transaction stages. A crash in between loses nothing,
+// because the next attempt stages all entries again.
 const stagedAtOnce = 200
 
-// verified is a host of the batch that was verified and, unless it goes into a pack, stored.
+// verified is the result of verifying one host: its entry, or an error.
 type verified struct {
 	entry catalog.SegmentEntry
 	err   error
@@ -128,8 +128,9 @@ func (a *attempt) taken() (places []int) {
 }
 
 // hosts verifies and stores the hosts and stages their entries, in the order of the manifest, then
-// verifies the end of the batch. Hosts that go into packs are not stored yet. others are the hosts'
-// records that are no pages. The error is that of the first faulty host.
+// verifies the end of the batch. Hosts that go into packs are not stored yet. others are the views
+// of the hosts' records that are no pages. If a host fails that cannot be left out, hosts returns
+// the first such error.
 func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -242,8 +243,8 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	return a.entry(h, sum, object, 0), nil
 }
 
-// entry returns the catalog entry of a verified host's segment, which begins at an offset in an
-// object.
+// entry returns the catalog entry of a verified host's segment. The segment begins at the offset at
+// in the object.
 func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
 	e := catalog.SegmentEntry{
 		Host: h.Name, Object: object, Offset: at, Length: sum.Size,
@@ -292,8 +293,8 @@ func (o *output) finish(cause error) error {
 	return <-o.done
 }
 
-// addCopies stores the digests of the pages of hosts that several robots collect in full, so that
-// the manager can compare them. If there are no such hosts, it costs one query. It can be repeated.
+// addCopies stores page digests of the batch's hosts that several robots collect in full, so that
+// the manager can compare them. Without such hosts it costs one query. It can be repeated.
 func (a *attempt) addCopies(ctx context.Context, file io.ReaderAt) error {
 	copied, err := a.opt.Ledger.Copied(ctx)
 	if err != nil {

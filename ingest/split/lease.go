@@ -20,7 +20,7 @@ import (
 // nothing else to do, it ends the leases of dead ones.
 
 // hold extends b's lease again and again until stop is called. If another process takes the batch,
-// the context ends with inbox.ErrLost as its cause.
+// held ends with inbox.ErrLost as its cause.
 func (s *Splitter) hold(ctx context.Context, b *inbox.Batch) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	var extending sync.WaitGroup

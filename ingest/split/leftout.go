@@ -15,15 +15,14 @@ import (
 // goes to the quarantine. This limits the work that a hostile batch can cause.
 const maxLeftOut = 10
 
-// leftOut is the hosts of a batch that are not accepted.
+// leftOut has the hosts of a batch that are left out, and why.
 type leftOut struct {
 	hosts map[string]*inbox.Refusal
 	read  int // how many of these were read
 }
 
-// add reports whether a host that failed with err after it was read can be left out, so that the
-// batch's other hosts are accepted. If so, it adds the host. hosts is the number of the batch's
-// hosts.
+// add adds a host that was read and failed with err. It reports false if the host cannot be left
+// out, so that the whole batch fails. hosts is the number of the batch's hosts.
 func (l *leftOut) add(host string, hosts int, err error) bool {
 	var e *inbox.OneHost
 	if !errors.As(err, &e) || l.read == maxLeftOut || len(l.hosts)+1 == hosts {
@@ -56,7 +55,7 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l.hosts), someOf(said, len(l.hosts)))
 }
 
-// someOf joins names, of which there are n in all, for a message.
+// someOf joins some of n texts for a message, and says how many more there are.
 func someOf(some []string, n int) string {
 	text := strings.Join(some, "; ")
 	if n > len(some) {

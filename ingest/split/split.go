@@ -31,7 +31,7 @@ type Robots interface {
 	HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error)
 	// CurrentGeneration returns the number of the present assignment.
 	CurrentGeneration(ctx context.Context) (int64, error)
-	// StolenSince returns since when the robot's key may have been in others' hands, or the zero
+	// StolenSince returns the time since which others may have had the robot's key, or the zero
 	// time.
 	StolenSince(ctx context.Context, robot string) (time.Time, error)
 }
@@ -55,11 +55,11 @@ type Options struct {
 // Splitter moves batches from received to post-split. Its methods may be called concurrently.
 type Splitter struct{ opt Options }
 
-// New returns a Splitter.
+// New returns a Splitter. It works only while Next runs.
 func New(opt Options) *Splitter { return &Splitter{opt} }
 
-// Next moves one batch from received to post-split or into the quarantine. It reports whether there
-// was anything to do.
+// Next moves one batch from received to post-split or into the quarantine, or postpones it. If no
+// batch is due, it ends leases of dead processes. It reports whether it did anything.
 func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 	var b *inbox.Batch
 	err = s.opt.Write(inbox.BoundaryClaim, func() error {
@@ -114,7 +114,7 @@ func (s *Splitter) postpone(ctx context.Context, b *inbox.Batch, cause error) er
 	return err
 }
 
-// attempt is one attempt to split a batch.
+// attempt is the state of one attempt to split a batch.
 type attempt struct {
 	opt    *Options
 	batch  *inbox.Batch
@@ -170,8 +170,8 @@ func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	return s.opt.Write(inbox.BoundarySplit, func() error { return s.opt.Ledger.Split(ctx, b, remarks(a.left, m.Clock), s.opt.Now()) })
 }
 
-// remarks returns what a batch's detail says once it is split: which hosts are left out, and that
-// the times of its records are wrong. These cannot be set right: they are in what the robot signed.
+// remarks returns the detail of a split batch: which hosts are left out, and by how much its
+// records' times are wrong. The times cannot be corrected, because the robot has signed them.
 func remarks(left leftOut, clock *wire.Clock) string {
 	var all []string
 	if text := left.String(); text != "" {
@@ -186,9 +186,9 @@ func remarks(left leftOut, clock *wire.Clock) string {
 	return strings.Join(all, "; ")
 }
 
-// verify verifies the batch, and stores the hosts that do not go into packs. others are the hosts'
-// records that are no pages. If the file's digest is wrong, verify reports that, and not the faults
-// that follow from it.
+// verify verifies the batch, and stores the hosts that do not go into packs. others are the views
+// of the hosts' records that are no pages. If the file's digest is wrong, verify reports that, and
+// not the faults that follow from it.
 func (a *attempt) verify(ctx context.Context, others map[string]catalog.View) error {
 	reading, ctx := errgroup.WithContext(ctx)
 	var digest string

@@ -55,8 +55,8 @@ type CoverageList struct {
 	Next     string     `json:"next,omitempty"`
 }
 
-// Coverage counts the pages of one host that a robot did not collect, as its signed manifest says.
-// A page that the batch has, even truncated or with an error, is a record.
+// Coverage counts what a robot collected of one host, and what it left out, as the signed manifest
+// of the batch says.
 type Coverage struct {
 	wire.Coverage
 	Batch     string    `json:"batch"`

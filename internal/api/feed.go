@@ -23,8 +23,8 @@ type Event struct {
 	Edition string    `json:"edition,omitempty"` // empty: all editions
 	// Why is the reason of a Delete or Reseal: "takedown", "lifted" or "expired".
 	Why string `json:"why,omitempty"`
-	// URLPrefix limits a Reseal to the records whose URL has the prefix, by http or https and in
-	// any spelling.
+	// URLPrefix limits a Reseal to records of URLs that begin so, by http or https and in any
+	// spelling.
 	URLPrefix string `json:"url_prefix,omitempty"`
 
 	// The following fields are only set for Put. Files is empty if the catalog does not know the
@@ -50,8 +50,8 @@ type File struct {
 	ETag   string `json:"etag"`
 }
 
-// Cursor is a position in the feed, after number Since. Mark identifies the feed up to there: it
-// depends on all earlier events and on the account's scope. It is empty at 0.
+// Cursor is the position in the feed after event number Since. Mark identifies the feed up to
+// there: it depends on all events so far and on the account's scope. Mark is empty if Since is 0.
 type Cursor struct {
 	Since int64  `json:"since"`
 	Mark  string `json:"mark,omitempty"`

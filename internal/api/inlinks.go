@@ -2,15 +2,15 @@ package api
 
 import "time"
 
-// Inlink is a link to a page: which page has it, and how it refers.
+// Inlink is a link to a page, with the page that has the link.
 type Inlink struct {
 	Source   string    `json:"source"`  // URL of the page that has the link
 	Time     time.Time `json:"time"`    // when that page was fetched
-	Edition  string    `json:"edition"` // which brought it
+	Edition  string    `json:"edition"` // edition that has that page
 	Target   string    `json:"target"`
 	Kind     string    `json:"kind"`               // what refers: an element, css, sitemap, feed, header, redirect
 	Rel      string    `json:"rel,omitempty"`      // words of the rel attribute
-	Anchor   string    `json:"anchor,omitempty"`   // the text that refers, or that in place of an image
+	Anchor   string    `json:"anchor,omitempty"`   // text of the link, or the text in place of its image
 	NoFollow bool      `json:"nofollow,omitempty"` // the page asks not to follow the link
 }
 
@@ -20,10 +20,10 @@ type InlinkList struct {
 	Next  string   `json:"next,omitempty"`
 }
 
-// InlinkHost is a host that has links to a site, with one of them.
+// InlinkHost is a host that links to a site. Source and Target are an example of its links.
 type InlinkHost struct {
 	Host   string `json:"host"`
-	Pages  int64  `json:"pages"` // that have such links
+	Pages  int64  `json:"pages"` // number of its pages that link to the site
 	Links  int64  `json:"links"` // on these pages
 	Source string `json:"source,omitempty"`
 	Target string `json:"target,omitempty"`

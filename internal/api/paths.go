@@ -26,8 +26,8 @@ const (
 	PathRobotPage = "/robot/"    // with a signed link: one robot, for the people at its site
 	PathReplay    = "/replay/"   // ReplayWeb.page
 
-	PathRobots = "/robots/"          // HTML, for owners of sites: who the robots are, and whether a visit was one of them
-	PathVisits = "/v1/robots/visits" // POST: removal.Visit: the same question; removal.Findings
+	PathRobots = "/robots/"          // HTML, for owners of sites: who the robots are, and whether a visitor was a robot
+	PathVisits = "/v1/robots/visits" // POST: removal.Visit: whether a visitor was a robot; removal.Findings
 
 	PathFind     = "/find"    // with q: leads to a page's versions, or to a host or domain
 	PathWatching = "/watches" // HTML: the account's watches; with url or host: a form for a new watch

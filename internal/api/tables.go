@@ -7,12 +7,12 @@ const (
 	TableOfHosts   = "hosts.parquet"
 	TableOfLinks   = "links.parquet"
 
-	// The texts of pages, which volumes and hosts have: see package texts.
+	// The texts of pages: see package texts. Volumes and hosts have both tables.
 	TableOfTexts = "texts.parquet"
 	TextsAsWET   = "wet.gz"
 
-	// The links of TableOfLinks in the order of where they lead, and the hosts that have links to
-	// others. Volumes of the latest versions have them.
+	// The links of TableOfLinks, ordered by target, and the hosts that link to other hosts. Only
+	// volumes of the latest versions have these tables.
 	TableOfInlinks   = "inlinks.parquet"
 	TableOfLinkHosts = "linkhosts.parquet"
 )

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Names below /feed.
+// The name of the feed's directory, and of the file there that holds Latest.
 const (
 	Dir    = "feed"
 	Newest = "LATEST"
@@ -21,7 +21,7 @@ const (
 // 10,000, and To is a multiple of the count.
 type Tile struct{ From, To int64 }
 
-// Valid reports whether the tile's numbers follow these rules.
+// Valid reports whether From is positive, and the count and To are as Tile demands.
 func (t Tile) Valid() bool {
 	n := t.To - t.From + 1
 	if t.From < 1 || n < 1 || n > largest || t.To%n != 0 {
@@ -47,7 +47,7 @@ var (
 	shelfName = regexp.MustCompile(`^[0-9]{6}$`)
 )
 
-// ParseTile parses a file name in a shelf.
+// ParseTile parses a file name. It reports false if the tile is not valid or not in that shelf.
 func ParseTile(shelf, name string) (Tile, bool) {
 	m := tileName.FindStringSubmatch(name)
 	if m == nil {
@@ -71,8 +71,8 @@ func ParseShelf(name string) (from, to int64, ok bool) {
 // Shelves returns the number of directories for the numbers up to last.
 func Shelves(last int64) int64 { return (last + perShelf - 1) / perShelf }
 
-// Tiles returns, in order, the fewest tiles that cover the numbers after since up to last and none
-// after last. The first tile may begin earlier.
+// Tiles returns, in order, the fewest tiles that cover the numbers from since+1 to last, and no
+// number after last. The first tile may begin earlier.
 func Tiles(since, last int64) []Tile {
 	var tiles []Tile
 	for next := since + 1; next <= last; {

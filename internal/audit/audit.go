@@ -6,7 +6,7 @@
 // actor, the object or the reason better adds them with Note.
 //
 // Every act has a row, whenever the process ends. Begin writes the row before the act, with the
-// outcome Begun, and it is completed once, when the act has ended. If a row stays Begun, the
+// outcome Begun, and the row is completed once, when the act has ended. If a row stays Begun, the
 // process ended first, and the act may have been carried out. Write instead completes or writes the
 // row in the transaction of the act itself.
 package audit
@@ -28,7 +28,7 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Act is the kind of an act.
+// Act says what was done, such as a log-in.
 type Act string
 
 // All acts. Row.Object names what an act changed.
@@ -52,12 +52,12 @@ const (
 	Restore  Act = "restore"  // a backup
 )
 
-// Acts returns all acts.
+// Acts returns all acts but None. Every row has one of them.
 func Acts() []Act {
 	return []Act{Login, Logout, Join, Add, Change, Remove, Decide, Order, Publish, Release, Takedown, Lift, Import, Collect, Backup, Restore}
 }
 
-// Kind is the kind of an actor.
+// Kind says what an actor is, such as an operator.
 type Kind string
 
 const (
@@ -68,7 +68,7 @@ const (
 	Command  Kind = "command" // a command of the program on the service's own machine; the name is that of the machine's user
 )
 
-// Kinds returns all kinds.
+// Kinds returns all kinds. Every row has one of them.
 func Kinds() []Kind { return []Kind{Operator, Account, Robot, Visitor, Command} }
 
 // Outcome is how an act ended.
@@ -81,10 +81,10 @@ const (
 	Refused Outcome = "refused" // the actor may not do this, or has guessed too often
 )
 
-// Outcomes returns all outcomes.
+// Outcomes returns all outcomes. Every row has one of them.
 func Outcomes() []Outcome { return []Outcome{Begun, OK, Failed, Refused} }
 
-// Row is one act.
+// Row is one act, or a visitor's equal acts within a minute.
 type Row struct {
 	ID      int64     `json:"id"` // set by the log; ascending
 	At      time.Time `json:"at"`
@@ -99,15 +99,15 @@ type Row struct {
 	Request string    `json:"request,omitempty"` // ID of the request, as in the log
 }
 
-// Lengths of texts that are kept, in bytes.
+// Limits for stored texts, in bytes. Longer texts are cut.
 const (
 	maxName   = 100
 	maxObject = 400
 	maxReason = 1000
 )
 
-// short cuts a text to most bytes, at the end of a character. It replaces bytes that are not UTF-8,
-// and zero bytes, which PostgreSQL refuses.
+// short cuts a text between characters, so that it has at most most bytes. It replaces bytes that
+// are not UTF-8, and zero bytes, which PostgreSQL refuses.
 func short(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= most {
@@ -135,7 +135,7 @@ type Options struct {
 type Log struct {
 	db    *sql.DB
 	log   *slog.Logger
-	later chan Row // log-ins of programs, which Run writes
+	later chan Row // log-ins of programs, for Run to write
 
 	// After, if set, is called after each successful act, before its answer is sent. Set it before
 	// requests come.
@@ -151,7 +151,7 @@ type Log struct {
 	minute   int64                  // the minute of visits, since 1970
 }
 
-// New returns the log in opt.DB, whose migrations must have run.
+// New returns the log in opt.DB. The database's migrations must have run.
 func New(opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -168,7 +168,7 @@ func (l *Log) Write(ctx context.Context, r Row) error {
 	return err
 }
 
-// Insert writes a row on a database, or in a transaction of it, and returns its ID.
+// Insert writes a row with on, a database or a transaction, and returns the row's ID.
 func Insert(ctx context.Context, on db.Queryer, r Row) (id int64, err error) {
 	if r.At.IsZero() {
 		r.At = time.Now()
@@ -220,7 +220,7 @@ func (r *Row) said() ([]any, error) {
 	return []any{string(r.Kind), short(r.Name, maxName), string(r.Act), short(r.Object, maxObject), string(r.Outcome), short(r.Reason, maxReason)}, nil
 }
 
-// ready returns an error if the log cannot be written now.
+// ready returns an error if the database does not answer a query about the log in time.
 func (l *Log) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime*l.slower)
 	defer cancel()
@@ -234,7 +234,7 @@ type Keeping struct {
 	Addresses time.Duration // how long clients' addresses are kept in the rows
 }
 
-// trim deletes rows, and addresses in rows, that have been kept long enough.
+// trim deletes the rows, and the addresses in rows, that were kept longer than k says.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Rows > 0 {
 		// A row goes when it was kept so long before the newest row that is a day old, give or take

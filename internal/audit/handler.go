@@ -63,12 +63,12 @@ func Note(ctx context.Context, r Row) {
 	e.row.Reason = cmp.Or(r.Reason, e.row.Reason)
 }
 
-// About notes only an object, such as "account", "alice".
+// About notes only an object: what, such as "account", and its name, such as "alice".
 func About(ctx context.Context, what, name string) { Note(ctx, Row{Object: what + " " + name}) }
 
 // Begin writes the row of the act that is under way, before the act changes anything. Handler calls
-// it before the handlers of known actors; a handler that finds out the actor by itself must call
-// it. If Begin fails, the handler changes nothing and returns Begin's error, a 503 or 429. If no
+// Begin before the handlers of known actors; a handler that finds out the actor by itself must call
+// it. If Begin fails, the handler must change nothing and return Begin's error, a 503 or 429. If no
 // act is under way, as in tests, Begin does nothing.
 func Begin(ctx context.Context) error {
 	e := entryOf(ctx)
@@ -140,11 +140,11 @@ func ByMethod(method string) Act {
 	return Change
 }
 
-// Handler writes a row for each request to next, except for a request that only reads by a route
-// whose act is None. If the actor is known, Handler writes the row before it calls next; otherwise
-// next must call Begin. Handler holds back the answer until the row is complete. If the log cannot
-// be written, it does not call next; if the row cannot be completed afterwards, the answer says so.
-// The row of an act that reads, such as a backup, is written before the answer begins.
+// Handler writes a row for each request to next, except for GET, HEAD and OPTIONS requests if act
+// is None. If the actor is known, Handler writes the row before it calls next; otherwise next must
+// call Begin. Handler holds back the answer until the row is complete. If the log cannot be
+// written, Handler does not call next; if the row cannot be completed afterwards, the answer says
+// so. The row of an act that reads, such as a backup, is written before the answer begins.
 func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	if l == nil {
 		return next
@@ -202,8 +202,9 @@ func (l *Log) away(ctx context.Context, err error) error {
 	return p
 }
 
-// RefuseRow writes the row of a request that was refused before its handler. Such rows cannot fill
-// the log unseen: passwords.Limiter bounds unknown clients, and the rows name the others.
+// RefuseRow writes the row of a request that was refused before its handler was called. Such rows
+// cannot fill the log unseen: passwords.Limiter bounds unknown clients, and rows of known clients
+// name them.
 func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error {
 	if l == nil || act == None && Reads(r.Method) {
 		return nil
@@ -233,9 +234,9 @@ func (l *Log) rowOf(r *http.Request, act Act) Row {
 }
 
 // finish completes the row of an act that has ended, or writes it, unless the act's transaction has
-// done so. A request that was refused because its client is not known gets no row. Clients that
-// guess too often get one row an hour for each network. Other acts of unknown clients are limited
-// as in writeVisit.
+// done so. A request that was refused because its client is not known gets no row, unless it is a
+// log-in or a join. Clients that guess too often get one row an hour for each network. Other acts
+// of unknown clients are limited as in writeVisit.
 func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ type RowList struct {
 	Next int64 `json:"next,omitempty"`
 }
 
-// DefaultLimit is the number of rows of a page.
+// DefaultLimit is the number of rows in a page if the query gives no limit.
 const DefaultLimit = 100
 
 // Query is the query of GET /v1/audit.

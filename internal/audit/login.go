@@ -30,8 +30,8 @@ const readyTime = 3 * time.Second
 // matters. Each wrong password gets a row, since passwords.Limiter lets few through.
 const repeat = time.Hour
 
-// mostKept bounds how many log-ins are remembered for repeat. Beyond that all are forgotten, and
-// may get one row more than needed.
+// mostKept bounds how many log-ins are remembered for repeat. At the bound all are forgotten, so
+// that some log-ins get one row more than needed.
 const mostKept = 1 << 16
 
 type loginKey struct {
@@ -42,9 +42,9 @@ type loginKey struct {
 }
 
 // Try writes a row for a log-in that passwords.Limiter has checked. It does not wait for the
-// database, so that downloads go on while the database is away. It skips log-ins by a form, whose
-// handler writes the row, and successful log-ins of robots: the list of robots says when each was
-// last seen.
+// database, so that downloads go on while the database is away. It skips log-ins and joins whose
+// handler writes the row, and successful log-ins of robots: the list of robots says when each robot
+// was last seen.
 func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result) {
 	kind, ok := map[string]Kind{passwords.Account: Account, passwords.Robot: Robot, passwords.Join: Robot, passwords.Operator: Operator}[t.Realm]
 	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == passwords.Join || kind == Robot && result == passwords.Right {
@@ -88,7 +88,7 @@ func (l *Log) fresh(k loginKey, now time.Time) bool {
 // nobody fills the disk.
 const mostOfVisitors = 1000
 
-// admit reports whether an unknown client may cause one more row.
+// admit reports whether an unknown client may cause one more row, and counts that row.
 func (l *Log) admit(address string) bool {
 	network := peer.Network(peer.Addr(address))
 	l.mu.Lock()

@@ -27,17 +27,17 @@ import (
 
 // Times of keys and signatures.
 const (
-	Period   = 30 * 24 * time.Hour // for which a key is used
-	Life     = 10 * time.Minute    // for which a request's signature is good
-	proven   = 24 * time.Hour      // for which a proof is good
-	early    = 10 * time.Second    // by which a signature seems older, for verifiers whose clocks are behind
+	Period   = 30 * 24 * time.Hour // how long a key is used
+	Life     = 10 * time.Minute    // how long a request's signature is good
+	proven   = 24 * time.Hour      // how long a proof is good
+	early    = 10 * time.Second    // how much older a signature claims to be, for verifiers whose clocks are behind
 	nonceLen = 64                  // bytes, as verifiers expect it
 )
 
 // maxAgent is the limit for the service's address, in bytes.
 const maxAgent = 300
 
-// label names the signature.
+// label names the signature in its header fields.
 const label = "sheaf"
 
 // Signer signs a robot's requests. Its methods may be called concurrently.
@@ -45,7 +45,7 @@ type Signer struct {
 	agent  []string // the value of Signature-Agent
 	host   string
 	secret []byte
-	now    atomic.Pointer[periodKey] // the last that was used
+	now    atomic.Pointer[periodKey] // the key that was used last
 }
 
 type periodKey struct {
@@ -54,8 +54,8 @@ type periodKey struct {
 	id      string
 }
 
-// New returns the signer of a robot whose own key is secret, from which its keys follow. agent is
-// the service's address, such as https://archive.example.jp, where its directory is.
+// New returns a robot's signer. The signing keys are derived from secret, the robot's own key.
+// agent is the address of the service that has the directory, such as https://archive.example.jp.
 func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	u, err := url.Parse(agent)
 	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsFunc(u.Host, unsigned) {
@@ -64,11 +64,12 @@ func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	return &Signer{agent: []string{`"` + u.Scheme + "://" + u.Host + `"`}, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
 }
 
-// unsigned reports whether a name with c cannot be signed, as a string of a structured field.
+// unsigned reports whether an agent's host must not have c: the host is signed in a string of a
+// structured field, without escapes.
 func unsigned(c rune) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '\\' }
 
-// Authority returns the component @authority of RFC 9421 (2.2.3): lower case, without the scheme's
-// own port.
+// Authority returns the component @authority of RFC 9421 (2.2.3): in lower case, without the
+// scheme's default port.
 func Authority(scheme, host string) string {
 	host = strings.ToLower(host)
 	if scheme == "https" {
@@ -110,7 +111,7 @@ func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 	h["Signature"] = []string{label + "=" + bytesItem(ed25519.Sign(k.private, base))}
 }
 
-// Proofs returns what the service needs to list the robot's keys: that of now, and the next one.
+// Proofs returns what the service needs to list the robot's keys of this period and of the next.
 func (s *Signer) Proofs(now time.Time) []wire.SigningKey {
 	seconds := int64(Period.Seconds())
 	period := now.Unix() / seconds
@@ -128,15 +129,15 @@ func (s *Signer) Proofs(now time.Time) []wire.SigningKey {
 	return list
 }
 
-// Good reports whether a proof is one for a directory at an authority, at a time. A proof from a
-// clock that is ahead by less than a day is good too.
+// Good reports whether a proof holds now for the directory at an authority. It accepts a proof from
+// a clock that is ahead by less than a day.
 func Good(p *wire.SigningKey, authority string, now time.Time) bool {
 	return len(p.Key) == ed25519.PublicKeySize && len(p.Nonce) <= 2*nonceLen && !strings.ContainsAny(p.Nonce, "\"\\\n\r") &&
 		now.Unix() < p.Expires && p.Expires <= now.Add(2*proven).Unix() && p.Ends.Before(now.Add(4*Period)) &&
 		ed25519.Verify(p.Key, base(p, authority), p.Signature)
 }
 
-// base returns what the signature is over: the signature base of a directory's answer.
+// base returns the bytes to sign: the signature base of a directory's answer.
 func base(p *wire.SigningKey, authority string) []byte {
 	return fmt.Appendf(nil, "\"@authority\";req: %s\n\"@signature-params\": %s", authority, directoryParameters(p))
 }
@@ -151,7 +152,7 @@ func KeyID(key ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// appendParameters appends the parameters of a signature.
+// appendParameters appends a signature's parameters, which follow its components.
 func appendParameters(b []byte, created, expires int64, key, nonce, tag string) []byte {
 	b = strconv.AppendInt(append(b, "created="...), created, 10)
 	b = strconv.AppendInt(append(b, ";expires="...), expires, 10)

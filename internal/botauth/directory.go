@@ -23,8 +23,8 @@ const (
 	PathCard      = "/.well-known/signature-agent-card"
 )
 
-// directoryAge is for how many seconds the directory may be kept, so that a key is gone within the
-// hour of its robot's revocation.
+// directoryAge is how many seconds caches may keep the directory. So a key is gone within the hour
+// of its robot's revocation.
 const directoryAge = 1800
 
 // key is a key of the directory, as a JWK (RFC 8037) with the times of RFC 7519.
@@ -38,7 +38,7 @@ type key struct {
 	Expires int64  `json:"exp"`
 }
 
-// WriteDirectory answers with the keys of some proofs, signed by each of them.
+// WriteDirectory answers with the keys of the proofs, and with each key's signature.
 func WriteDirectory(w http.ResponseWriter, proofs []wire.SigningKey) error {
 	set := struct {
 		Keys []key `json:"keys"`
@@ -63,8 +63,9 @@ const maxDirectory = 4 << 20
 // ErrNotListed says that a directory of keys lacks a robot's key.
 var ErrNotListed = errors.New("the directory lacks this robot's key")
 
-// Listed asks the directory for the key by which requests are signed at a time. It fails with
-// ErrNotListed if the directory has other keys only, and with another error if it cannot be read.
+// Listed asks the service's directory for the key that signs requests at the time now. It fails
+// with ErrNotListed if the directory has only other keys, and with another error if the directory
+// cannot be read.
 func (s *Signer) Listed(ctx context.Context, client *http.Client, now time.Time) error {
 	at := strings.Trim(s.agent[0], `"`) + PathDirectory
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -100,7 +101,7 @@ type Card struct {
 	} `json:"web_bot_auth"`
 }
 
-// Write answers with the card.
+// Write answers with the card as JSON. Caches may keep it for directoryAge.
 func (c *Card) Write(w http.ResponseWriter) error { return write(w, "application/json", c) }
 
 func write(w http.ResponseWriter, mediaType string, v any) error {

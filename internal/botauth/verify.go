@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Seen is the signature of a request, as its site has it.
+// Seen is a request's signature, as the site received it.
 type Seen struct {
 	KeyID            string
 	Created, Expires time.Time
@@ -30,8 +30,8 @@ var input = regexp.MustCompile(`(?:^|,)\s*` + label + `=(\("@authority" "signatu
 // value matches the Signature of a robot.
 var value = regexp.MustCompile(`(?:^|,)\s*` + label + `=:([A-Za-z0-9+/=]{1,200}):\s*(?:,|$)`)
 
-// Read returns the signature among the header fields of a request. It returns nil if there is none,
-// and ErrUnlike if there is one that no robot sends.
+// Read returns the signature in a request's header fields, or nil if there is no signature. It
+// returns ErrUnlike if no robot sends such a signature.
 func Read(h http.Header) (*Seen, error) {
 	if h.Get("Signature") == "" && h.Get("Signature-Input") == "" {
 		return nil, nil
@@ -49,7 +49,8 @@ func Read(h http.Header) (*Seen, error) {
 	return &Seen{KeyID: in[4], Created: time.Unix(created, 0), Expires: time.Unix(expires, 0), agent: h.Get("Signature-Agent"), params: in[1], signature: raw}, nil
 }
 
-// By reports whether the signature is by a key, over a request to a host by http or https.
+// By reports whether key has signed a request to the host by http or https. It ignores the
+// signature's times.
 func (s *Seen) By(key ed25519.PublicKey, host string) bool {
 	for _, scheme := range []string{"https", "http"} {
 		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, append(appendBase(nil, Authority(scheme, host), s.agent), s.params...), s.signature) {
@@ -59,8 +60,8 @@ func (s *Seen) By(key ed25519.PublicKey, host string) bool {
 	return false
 }
 
-// appendBase appends what a request's signature is over, its signature base (RFC 9421, 2.5),
-// without the signature's parameters at its end.
+// appendBase appends the signature base of a request (RFC 9421, 2.5), up to the signature's
+// parameters at its end.
 func appendBase(b []byte, authority, agent string) []byte {
 	for _, part := range []string{"\"@authority\": ", authority, "\n\"signature-agent\": ", agent, "\n\"@signature-params\": "} {
 		b = append(b, part...)

@@ -29,7 +29,7 @@ func New[K comparable](limit int64) *Cache[K] {
 	return c
 }
 
-// Get returns the value of a key, and whether there is one.
+// Get returns the value of a key, and whether the value is cached.
 func (c *Cache[K]) Get(key K) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,9 +15,9 @@ func NewMemo(limit int64) *Memo { return &Memo{Cache: New[string](limit)} }
 // may be longer than the value.
 func (m *Memo) Add(key string, value any, cost int64) { m.Cache.Add(key, value, cost+int64(len(key))) }
 
-// GetOrCompute returns the value of a key. If it is not cached, compute returns it with its cost in
-// bytes. Concurrent callers with the same key share one computation, which runs on after the caller
-// that began it has left: see Group.
+// GetOrCompute returns the value of a key. If the value is not cached, compute returns it with its
+// cost in bytes. Concurrent callers with the same key share one computation, which runs on after
+// the caller that began it has left: see Group.
 func GetOrCompute[T any](ctx context.Context, m *Memo, key string, compute func(context.Context) (T, int64, error)) (T, error) {
 	if v, ok := m.Get(key); ok {
 		return v.(T), nil

@@ -22,12 +22,12 @@ import (
 )
 
 // ALPN is the protocol by which an authority checks that a web server has a name (tls-alpn-01, RFC
-// 8737). A server that answers must offer it.
+// 8737). A server that answers the check must offer ALPN.
 const ALPN = acme.ALPNProto
 
 // Options of an ACME.
 type Options struct {
-	Names     []string       // each gets a certificate; the first one's is also for clients that ask for another name
+	Names     []string       // each gets a certificate; clients that ask for any other name get the first name's
 	Email     string         // for the authority's warnings; may be empty
 	Directory string         // the authority's URL
 	Roots     *x509.CertPool // root certificates for the connection to the authority; nil: the system's
@@ -40,7 +40,7 @@ type Options struct {
 // certificate when a third of its validity is left, or 30 days if that is less. Keys and
 // certificates are in the database. So any process may ask the authority, and any may answer its
 // check, which comes by TLS to port 443 of the name. As long as a name has no certificate, one
-// process at a time asks for it. Names are independent: one that fails or hangs delays no other.
+// process at a time asks for it. A name that fails or hangs delays no other name.
 type ACME struct {
 	opt     Options
 	rows    rows
@@ -56,11 +56,11 @@ type stage int
 
 const (
 	stageMissing stage = iota // there is no certificate
-	stageAsking               // the manager may ask for one; a call of the manager may now take minutes
-	stageServed               // the manager has one
+	stageAsking               // the manager may ask for a certificate; a call of the manager may now take minutes
+	stageServed               // the manager has the certificate
 )
 
-// NewACME returns an ACME. Run gets its certificates.
+// NewACME returns an ACME without certificates. Run gets them.
 func NewACME(opt Options) *ACME {
 	opt.Names = slices.Clone(opt.Names)
 	for i, name := range opt.Names {
@@ -114,7 +114,7 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return a.present(name)
 }
 
-// present returns the certificate of a name, and an error at once if there is none yet.
+// present returns the certificate of a name, or an error at once if there is no certificate yet.
 func (a *ACME) present(name string) (*tls.Certificate, error) {
 	if a.stage(name) != stageServed {
 		return nil, errMissing
@@ -122,15 +122,15 @@ func (a *ACME) present(name string) (*tls.Certificate, error) {
 	return a.of(name)
 }
 
-// of returns the certificate of a name. If the manager has none, it asks for one, which may take
-// five minutes. Without the cipher suite, the manager would ask for a second certificate, with RSA,
-// for very old clients.
+// of returns the certificate of a name. If the manager has no certificate, it asks for one, which
+// may take five minutes. Without the cipher suite, the manager would ask for a second certificate,
+// with RSA, for very old clients.
 func (a *ACME) of(name string) (*tls.Certificate, error) {
 	return a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 }
 
-// State implements Source. As long as there is time for further attempts, a failed attempt is only
-// logged and not in State.
+// State implements Source. A failed renewal is in State only when the certificate ends soon;
+// before, it is only logged.
 func (a *ACME) State() State {
 	s := State{Setting: "tls.acme"}
 	for _, name := range a.opt.Names {
@@ -207,9 +207,9 @@ func (a *ACME) look(ctx context.Context, name string) error {
 	return a.keep(ctx, name, attempt)
 }
 
-// keep ends an attempt if the certificate is in the database. The manager does not report it if it
-// could not store the certificate there. Then the attempt stays, so that no process asks again at
-// once, not even this one after a restart.
+// keep ends an attempt if the certificate is in the database. The manager does not report a failure
+// to store the certificate there. After such a failure the attempt stays, so that no process asks
+// again at once, not even this one after a restart.
 func (a *ACME) keep(ctx context.Context, name, attempt string) error {
 	there, err := a.rows.has(ctx, name, time.Now())
 	if err == nil && !there {

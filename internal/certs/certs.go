@@ -14,26 +14,27 @@ import (
 	"time"
 )
 
-// Source has one certificate, which changes while servers use it. Its methods may be called
-// concurrently.
+// Source provides the certificates of servers, and changes them while the servers run. Its methods
+// may be called concurrently.
 type Source interface {
 	// GetCertificate is for tls.Config.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// State returns the state of the certificate.
+	// State says when the certificates end, and what is wrong with them.
 	State() State
-	// Run keeps the certificate up to date until ctx ends, and returns nil then.
+	// Run keeps the certificates up to date until ctx ends, and returns nil then.
 	Run(ctx context.Context) error
 }
 
-// State is the state of a Source's certificate.
+// State is what a Source reports about its certificates.
 type State struct {
-	Setting  string    // the setting that names it, such as http.cert
-	NotAfter time.Time // end of the certificate that is served; zero: there is none yet
+	Setting  string    // the setting that names the certificate, such as http.cert
+	NotAfter time.Time // first end of a certificate that is served; zero: no certificate is served yet
 	Missing  []string  // names that have no certificate, while others may have one
-	Err      error     // why it could not be replaced, or why clients refuse it or will refuse it within Soon; nil: all is well
+	Err      error     // why a certificate could not be replaced, or why clients refuse it or will within Soon; nil: all is well
 }
 
-// First returns when the first of some certificates expires, or the zero time if none is known.
+// First returns the time when the first of the sources' certificates expires, or the zero time if
+// no source has a certificate.
 func First(all []Source) (first time.Time) {
 	for _, source := range all {
 		if at := source.State().NotAfter; first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -43,8 +44,8 @@ func First(all []Source) (first time.Time) {
 	return first
 }
 
-// Config returns the configuration of a server with the certificate of s. Each server needs its
-// own, so that a session of one cannot be continued at another.
+// Config returns the configuration of a server with the certificate of s. Each server needs its own
+// configuration, so that another server cannot continue its sessions.
 func Config(s Source) *tls.Config {
 	return &tls.Config{GetCertificate: s.GetCertificate, MinVersion: tls.VersionTLS12}
 }
@@ -77,7 +78,7 @@ func valid(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Soon is how long before its end somebody must replace a certificate. For a certificate by ACME it
+// Soon is how long before a certificate's end State reports that a new one is missing. For ACME it
 // is a sixth of the whole validity, if that is less.
 const Soon = 14 * 24 * time.Hour
 
@@ -91,8 +92,9 @@ func lasts(leaf *x509.Certificate, now time.Time, soon time.Duration) error {
 	return err
 }
 
-// checkChain returns an error unless text consists of whole certificates. tls.X509KeyPair parses
-// only the first, and ignores a last one that was cut off.
+// checkChain returns an error unless the PEM blocks of text are whole and the certificates among
+// them can be parsed. tls.X509KeyPair parses only the first certificate, and ignores a last block
+// that was cut off.
 func checkChain(text []byte) error {
 	begun, whole := bytes.Count(text, []byte("-----BEGIN ")), 0
 	for {

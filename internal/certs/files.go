@@ -31,7 +31,7 @@ type Files struct {
 
 // Open reads the certificate of a section of the settings, such as http for http.cert and http.key.
 // Its error names the setting. It accepts an expired certificate, since without one no client could
-// connect. Run will look at the files once in the duration every.
+// connect. every is the interval at which Run will look at the files.
 func Open(section, cert, key string, every time.Duration, log *slog.Logger) (*Files, error) {
 	f := &Files{section: section, cert: cert, key: key, every: every, log: log}
 	f.look(time.Now())
@@ -100,7 +100,7 @@ func (f *Files) pair(cert, key []byte) (pair tls.Certificate, err error) {
 
 func (f *Files) setting() string { return f.section + ".cert" }
 
-// wrong names the setting whose file is wrong.
+// wrong adds the name of the setting, and the file, to err.
 func (f *Files) wrong(which, file string, err error) error {
 	return fmt.Errorf("%s.%s: %q: %w", f.section, which, file, err)
 }

@@ -85,8 +85,8 @@ func (r *reasons) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusal returns the reason in an authority's answer (RFC 8555, sections 6.7 and 7.1.4), or nil,
-// and the name that the reason concerns, if the answer says so.
+// refusal returns the reason for a refusal in an authority's answer (RFC 8555, sections 6.7 and
+// 7.1.4), or nil, and the name that was refused, if the answer has it.
 func refusal(resp *http.Response, text []byte) (name string, why error) {
 	const again = "urn:ietf:params:acme:error:badNonce" // the client must repeat the request
 	type problem struct{ Type, Detail string }

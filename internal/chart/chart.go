@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Template defines "chart", whose data is a Chart.
+// Template defines the template "chart". Its data is a Chart.
 //
 //go:embed chart.html
 var Template string
@@ -38,8 +38,8 @@ type tick struct {
 }
 
 // Series has the amounts of one robot, account or other source: one for each column of the axis,
-// none of them negative. NoData stands for a column about which nothing is known, which is drawn as
-// a gap; 0 is not.
+// none of them negative. NoData stands for an unknown amount; 0 is a known amount. The line at 0
+// has a gap at columns where all series have NoData.
 type Series struct {
 	Name   string
 	Values []float64
@@ -48,7 +48,7 @@ type Series struct {
 // NoData is the value of a column about which nothing is known.
 var NoData = math.NaN()
 
-// Chart is a drawing.
+// Chart is a drawing of series. New makes it, and Template writes it.
 type Chart struct {
 	Words
 	Name      string
@@ -57,7 +57,7 @@ type Chart struct {
 	Zero      string
 	Slots     int // width of the drawing in columns; slots without a column are empty
 	Base      string
-	Legend    []Key // nil: there is one series
+	Legend    []Key // one key for each series
 	Columns   []Column
 	Ticks     []Mark
 }
@@ -75,7 +75,7 @@ type Key struct {
 type Column struct {
 	Name  string
 	Parts []Part // one of each series
-	Total string // empty: there is one series
+	Total string // empty if there is one series, or no amount is known
 	Late  bool   // the column is in the right half
 	Shown bool   // the column has an amount other than 0
 }
@@ -104,8 +104,8 @@ const (
 )
 
 // New draws series stacked on one another, the first at the bottom. If there are too many columns,
-// it draws the last ones. If there are too many series, it draws the sum of the smallest as one.
-// Several series need amounts that can be added up: pages can, mean rates cannot.
+// it draws the last ones. If there are too many series, it draws the sum of the smallest ones as
+// one series. Several series need amounts that can be added up: pages can, mean rates cannot.
 func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 	series = fewer(w, series)
 	cut := max(0, len(axis.columns)-mostColumns)
@@ -153,7 +153,7 @@ func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 	return c
 }
 
-// Several reports whether the chart has a legend.
+// Several reports whether the chart has several series, and so a legend.
 func (c Chart) Several() bool { return len(c.Legend) > 1 }
 
 // Summary returns the text that a screen reader says for the drawing.
@@ -172,8 +172,8 @@ func (c Chart) Any() bool {
 	return slices.ContainsFunc(c.Columns, func(one Column) bool { return one.Shown })
 }
 
-// fewer returns all series, or if they are more than the colours, the largest ones in their order
-// and the sum of the others.
+// fewer returns all series or, if there are more series than colours, the largest ones in their
+// order and the sum of the others.
 func fewer(w Words, all []Series) []Series {
 	if len(all) <= mostSeries {
 		return all
@@ -229,7 +229,7 @@ func base(known []bool) string {
 	return path.String()
 }
 
-// mark places a tick below the middle of each column that is drawn and has one.
+// mark places each tick below the middle of its column, if that column is drawn.
 func (c *Chart) mark(ticks []tick, cut int) {
 	for _, t := range ticks {
 		if t.column < cut {

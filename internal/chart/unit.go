@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Unit is the unit of amounts.
+// Unit decides how amounts are written and where an axis ends.
 type Unit int
 
-// Units.
+// The units of the amounts that charts show.
 const (
 	Count   Unit = iota // whole things, such as pages
 	Decimal             // such as pages a second
@@ -18,7 +18,7 @@ const (
 	Seconds
 )
 
-// write writes an amount with its unit.
+// write returns an amount as text. Counts and decimals have no unit in the text.
 func (u Unit) write(w Words, amount float64) string {
 	switch u {
 	case Bytes:

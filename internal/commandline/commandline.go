@@ -14,7 +14,7 @@ import (
 // UsageError is an error in the command line, rather than of the work that it asks for.
 type UsageError struct{ error }
 
-// Unwrap returns the error itself.
+// Unwrap returns the wrapped error, for errors.Is.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Code returns the exit code for an error of a command: 0 for nil, 2 for a UsageError, and else 1.
@@ -70,8 +70,8 @@ func prepare(cmd *cobra.Command) {
 }
 
 // arguments returns the check that a command has as many arguments as its usage line names. A word
-// in brackets may be left out, and one that ends with "…" or "..." be repeated. Flags are named
-// after the arguments.
+// in brackets may be left out, and a word that ends with "…" or "..." may be repeated. Flags are
+// named after the arguments.
 func arguments(use string) cobra.PositionalArgs {
 	least, most := 0, 0
 	for _, word := range strings.Fields(use)[1:] {

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Flags adds flags for fields of a request of the API, to which request points. fields has the
-// fields' names in the API, separated by blanks; flags have hyphens in place of underscores. A tag
-// doc or else enum is the flag's help, a tag default its default value, and a tag required makes it
-// required. In fields, "=" and a text may follow a name, for another default. "=$NAME" takes the
-// default from the environment. A field that is a pointer stays nil unless the flag is given.
+// Flags adds flags for fields of the struct that request points to, a request of the API. fields
+// has the fields' names in the API, separated by blanks; flags have hyphens in place of
+// underscores. A tag doc or else enum is the flag's help, a tag default its default value, and a
+// tag required makes it required. In fields, "=" and a text may follow a name, for another default.
+// "=$NAME" takes the default from the environment. A field that is a pointer stays nil unless the
+// flag is given.
 func Flags(cmd *cobra.Command, request any, fields string) {
 	for _, field := range strings.Fields(fields) {
 		name, preset, given := strings.Cut(field, "=")
@@ -66,7 +67,7 @@ func find(v reflect.Value, name string) (found reflect.Value, tag reflect.Struct
 	return v, "", false
 }
 
-// add adds a flag that sets a value.
+// add adds a flag that sets v, in the form of v's type.
 func add(cmd *cobra.Command, v reflect.Value, name, help string) {
 	flags := cmd.Flags()
 	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
@@ -96,7 +97,7 @@ func add(cmd *cobra.Command, v reflect.Value, name, help string) {
 	}
 }
 
-// pointer returns a pointer to v, which may be of a named type.
+// pointer returns a pointer to v as a *T. The type of v has the same underlying type as T.
 func pointer[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T)
 }
@@ -107,7 +108,7 @@ type value interface {
 	Type() string
 }
 
-// optional is the value of a flag that calls given before it is set.
+// optional is the value of a flag. It calls given before the value is set.
 type optional struct {
 	value
 	given func()
@@ -118,7 +119,7 @@ func (o optional) Set(text string) error {
 	return o.value.Set(text)
 }
 
-// text is the value of a flag of a type with a form as text.
+// text is the value of a flag whose type implements encoding.TextUnmarshaler.
 type text struct {
 	encoding.TextUnmarshaler
 	given string

@@ -9,8 +9,8 @@ import (
 )
 
 // Clock tells the time of a PostgreSQL server, so that processes on machines with different clocks
-// agree on what has expired. It adds the result of the last Measure to the machine's clock, so it
-// costs no query. For a SQLite file, which one process uses, it is the machine's clock.
+// agree on what has expired. It corrects the machine's clock by the result of the last Measure, so
+// it costs no query. For a SQLite file, which one process uses, it is the machine's clock.
 type Clock struct {
 	db     *sql.DB
 	ask    bool             // the database is PostgreSQL
@@ -27,10 +27,10 @@ func NewClock(d *sql.DB, source string, local func() time.Time) *Clock {
 	return &Clock{db: d, ask: IsPostgres(source), local: local}
 }
 
-// Now returns the server's time.
+// Now returns the machine's time, corrected by the last Measure.
 func (c *Clock) Now() time.Time { return c.local().Add(time.Duration(c.offset.Load())) }
 
-// Ahead returns the result of the last Measure.
+// Ahead returns by how much the machine's clock was ahead at the last Measure.
 func (c *Clock) Ahead() time.Duration { return -time.Duration(c.offset.Load()) }
 
 // Measure compares the machine's clock with the server's and returns by how much the machine's is

@@ -42,7 +42,7 @@ type schema struct {
 // today is the schema that this program works with.
 var today = schema{files: migrations}
 
-// busyTimeout is how long a transaction waits for another writer.
+// busyTimeout is how long a SQLite transaction waits for other writers before it fails.
 const busyTimeout = 15 * time.Second
 
 // Open opens a database and brings its schema up to date. The source is a URL,

@@ -27,8 +27,8 @@ type cell struct {
 	Bytes *[]byte `json:"b,omitempty"`
 }
 
-// Dump writes the rows of each table to the writer that table returns for its name. It returns the
-// number of the schema.
+// Dump writes each table's rows to the writer that the func table returns for the table's name. It
+// returns the schema's number.
 func Dump(ctx context.Context, d *sql.DB, table func(name string) (io.Writer, error)) (schema int64, err error) {
 	err = ReadOnly(ctx, d, func(tx *sql.Tx) error {
 		var err error
@@ -70,7 +70,8 @@ func isPostgres(d *sql.DB) bool {
 	return ok
 }
 
-// tables returns the names of the tables. A table comes after the tables to which it refers.
+// tables returns the names of the tables that a dump has. A table comes after the tables to which
+// it refers.
 func tables(ctx context.Context, tx *sql.Tx, postgres bool) (names []string, err error) {
 	list := `SELECT name, '' FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`
 	refers := `SELECT m.name, p."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) p WHERE m.type = 'table'`

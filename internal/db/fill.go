@@ -20,11 +20,11 @@ var ErrNotEmpty = errors.New("the database is not empty")
 // usedTables are tables that have rows once a service has worked with the database.
 var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
-// Fill puts the tables of a dump into the new database that source names, and brings it up to this
-// program's schema. number is the number of the dump's schema, and open returns the rows of a
-// table. Before the commit Fill calls finish, if it is not nil, while the database has the dump's
-// schema. If Fill returns an error, it has put in no rows. Dumps of SQLite and of PostgreSQL fit
-// both.
+// Fill puts the tables of a dump into the new database that source names, and brings the database
+// up to this program's schema. number is the number of the dump's schema, and open returns a
+// table's rows. Before the commit Fill calls finish, if it is not nil, while the database has the
+// dump's schema. If that transaction fails, no rows are put in; if only a later migration fails,
+// the rows stay. Dumps of SQLite and of PostgreSQL fit both.
 func Fill(ctx context.Context, source string, number int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
 	return fillUpTo(ctx, today.files, source, number, names, open, finish)
 }
@@ -136,7 +136,7 @@ func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (
 	}
 }
 
-// value returns the value of a cell.
+// value returns a dump's cell as an argument for a statement.
 func value(raw json.RawMessage) (any, error) {
 	switch raw[0] {
 	case 'n':

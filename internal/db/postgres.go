@@ -101,8 +101,9 @@ func (c *connection) QueryContext(ctx context.Context, query string, args []driv
 	return c.Conn.QueryContext(ctx, numbered(query), args)
 }
 
-// BeginTx begins a transaction. A read-only one sees one state of the database. Any other waits
-// until it is the only writer, so rows that it has read do not change until it ends.
+// BeginTx begins a transaction. A read-only one sees one state of the database. Any other
+// transaction waits until it is the only writer, so rows that it has read do not change until it
+// ends.
 func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
 	if opt.ReadOnly {
 		opt.Isolation = driver.IsolationLevel(sql.LevelRepeatableRead)

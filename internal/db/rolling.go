@@ -24,7 +24,7 @@ var ErrOthers = errors.New("other programs are at work on the database")
 // stopAll finds a migration's reason for not being applied while older programs work.
 var stopAll = regexp.MustCompile(`(?m)^-- Stop all: (.+)$`)
 
-// rolling returns ErrOthers if a migration needs the others to be stopped. It looks at the
+// rolling returns ErrOthers if a migration needs the other programs to be stopped. It looks at the
 // migrations with numbers above have, up to schema.
 func rolling(dir fs.FS, sources []*goose.Source, have, schema int64, others []string) error {
 	for _, s := range sources {

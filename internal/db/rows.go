@@ -104,7 +104,7 @@ func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([
 	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
 }
 
-// Change runs a statement that must change a row. If it changes none, Change returns none.
+// Change runs a statement that must change a row. If no row is changed, it returns the error none.
 func Change(ctx context.Context, on Execer, none error, query string, args ...any) error {
 	n, err := Exec(ctx, on, query, args...)
 	if err == nil && n == 0 {
@@ -113,7 +113,7 @@ func Change(ctx context.Context, on Execer, none error, query string, args ...an
 	return err
 }
 
-// OrNone returns none if err says that a query has found no row, and otherwise err.
+// OrNone returns the error none if err says that a query has found no row, and otherwise err.
 func OrNone(err, none error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return none
@@ -124,7 +124,7 @@ func OrNone(err, none error) error {
 // Tuple returns the placeholders of width parameters, in brackets.
 func Tuple(width int) string { return "(?" + strings.Repeat(", ?", width-1) + ")" }
 
-// Tuples returns the placeholders of as many rows, for VALUES.
+// Tuples returns Tuple(width) for each of the rows, separated by commas, for VALUES.
 func Tuples(rows, width int) string {
 	one := Tuple(width)
 	return one + strings.Repeat(", "+one, rows-1)

@@ -36,7 +36,7 @@ func damaged(err error) error {
 	return err
 }
 
-// check looks for damage in a SQLite file.
+// check looks for damage in a SQLite file. It returns nil if it needs longer than checkTime.
 func check(ctx context.Context, d *sql.DB) error {
 	bounded, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -105,8 +105,8 @@ func Full(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// Away reports whether an error says that a PostgreSQL server cannot be reached or accepts no
-// connections now. It is false if the server refuses this client.
+// Away reports whether an error says that a PostgreSQL server cannot be reached, did not answer in
+// time or accepts no connections now. It is false if the server refuses this client.
 func Away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

@@ -9,12 +9,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// turns opens connections to a SQLite file. One connection writes at a time, in the order in which
-// they ask. By itself SQLite lets a connection sleep for up to 0.1 s while another one writes. The
-// connection sleeps on even if the other ends sooner, and later connections overtake it.
+// turns opens connections to a SQLite file. The connections write one at a time, in the order in
+// which they ask. By itself SQLite lets a connection sleep for up to 0.1 s while another one
+// writes. The connection sleeps on even if the other ends sooner, and later connections overtake
+// it.
 //
-// A connection that has waited for the time longest gets an error. Outside a transaction, a
-// prepared statement, or one that returns rows, takes no turn, and waits as SQLite does.
+// A connection that has waited for t.longest gets an error. Outside a transaction, a prepared
+// statement, or one that returns rows, takes no turn, and waits as SQLite does.
 type turns struct {
 	driver  sqlite.Driver
 	source  string
@@ -61,7 +62,7 @@ type sqliteConn interface {
 }
 
 // writer is a connection that takes a turn for each transaction that may write, and for each
-// statement outside one.
+// ExecContext outside a transaction.
 type writer struct {
 	sqliteConn
 	turns  *turns

@@ -16,7 +16,7 @@ func Append(f *os.File, p []byte) error {
 	return AppendAt(f, size, p)
 }
 
-// AppendAt is Append for a file of which only the first size bytes count. It overwrites the bytes
+// AppendAt is Append for a file in which only the first size bytes count. It overwrites the bytes
 // after them.
 func AppendAt(f *os.File, size int64, p []byte) error {
 	_, err := f.WriteAt(p, size)

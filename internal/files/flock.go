@@ -24,7 +24,7 @@ type Held struct{ *os.File }
 // Close releases the lock and closes the file.
 func (h Held) Close() error { return errors.Join(Unlock(h.File), h.File.Close()) }
 
-// call repeats the call if a signal interrupts it.
+// call calls flock, again if a signal interrupts it.
 func call(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)

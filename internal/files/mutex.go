@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Mutex lets one goroutine of one process of a machine through at a time.
+// Mutex admits one goroutine at a time, among all processes of the machine.
 type Mutex struct {
 	mu   sync.Mutex
 	file *os.File // locked with flock, which excludes other processes but not other goroutines

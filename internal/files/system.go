@@ -63,7 +63,7 @@ func (r Root) Create(name string, flag int, perm fs.FileMode) (File, error) {
 // SyncDir implements System.
 func (r Root) SyncDir(name string) error { return syncDir(r.Open(name)) }
 
-// file returns a nil File for a nil *os.File.
+// file returns a nil File with an error, rather than a File that holds a nil *os.File.
 func file(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err

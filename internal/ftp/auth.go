@@ -59,7 +59,7 @@ func (a *authenticator) pbsz(string) {
 	a.d.reply(200, "PBSZ=0")
 }
 
-// user answers USER.
+// user answers USER. It keeps the name for PASS.
 func (a *authenticator) user(name string) {
 	switch {
 	case a.tree.session != nil:
@@ -72,7 +72,7 @@ func (a *authenticator) user(name string) {
 	}
 }
 
-// pass answers PASS.
+// pass answers PASS. It begins the session.
 func (a *authenticator) pass(password string) {
 	switch {
 	case a.tree.session != nil:
@@ -102,7 +102,8 @@ func (a *authenticator) pass(password string) {
 	a.d.log.DebugContext(a.d.ctx, "ftp: logged in")
 }
 
-// refuse answers a failed login.
+// refuse answers a failed login. After maxTries it hangs up; failures with a code below 500 do not
+// count.
 func (a *authenticator) refuse(err error) {
 	var answer *Error
 	if !errors.As(err, &answer) || answer.Code >= 500 {

@@ -14,13 +14,13 @@ import (
 
 // Channel opens the data connection that the client has chosen for its next transfer.
 type Channel interface {
-	// Connect opens the connection, once. It ends early with the context.
+	// Connect opens the connection; call it only once. It returns early if ctx ends.
 	Connect(ctx context.Context) (net.Conn, error)
 	Close() error
 }
 
 // Passive is a Channel over which the client connects to the server. It closes connections from
-// other addresses.
+// other addresses than Client.
 type Passive struct {
 	*net.TCPListener
 	Client  netip.Addr

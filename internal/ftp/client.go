@@ -163,7 +163,7 @@ func (d *dialogue) fail(err error) {
 	}
 }
 
-// printable replies 501 to an argument with control characters, and reports whether it has none.
+// printable reports whether an argument has no control characters; otherwise it replies 501.
 func (d *dialogue) printable(arg string) bool {
 	ok := Printable(arg) == arg
 	if !ok {

@@ -58,7 +58,7 @@ const (
 		RNTO SITE SMNT STOU XMKD XRMD XCRC XMD5 XSHA XSHA1 XSHA512`
 )
 
-// commandTable returns all commands.
+// commandTable returns all commands by name, for goftp.
 func commandTable() map[string]goftp.Command {
 	run := make(map[string]func(*client, string))
 	add(run, func(c *client) *authenticator { return c.authenticator }, map[string]func(*authenticator, string){

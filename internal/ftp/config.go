@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Addr     string       // "host:port" to listen on, if Listener is nil
 	Listener net.Listener // closed by Run
-	Implicit net.Listener // also closed by Run; its clients begin with TLS ("implicit FTPS", without AUTH); nil: there is none
+	Implicit net.Listener // also closed by Run; its clients begin with TLS ("implicit FTPS", without AUTH); nil: no implicit TLS
 
 	Greeting     string     // text of the 220 reply, one line
 	Contact      string     // contact that refused clients are told; may be empty

@@ -89,7 +89,7 @@ func (c *controlConn) stream() net.Conn {
 	return c.Conn
 }
 
-// Write sends bytes of replies.
+// Write sends bytes of replies. It fails if the client does not take them within replyTimeout.
 func (c *controlConn) Write(p []byte) (int, error) {
 	c.Conn.SetWriteDeadline(time.Now().Add(replyTimeout))
 	return c.stream().Write(p)
@@ -193,7 +193,7 @@ func (c *controlConn) awaitCommand() *reply {
 	return nil
 }
 
-// fill reads once from the client.
+// fill reads once from the client, into pending.
 func (c *controlConn) fill() {
 	var b [MaxLine]byte
 	n, err := c.stream().Read(b[:])

@@ -68,7 +68,7 @@ func openData(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig 
 // HandshakeTime limits a client's TLS handshake.
 const HandshakeTime = 10 * time.Second
 
-// Handshake begins TLS over c, as its server.
+// Handshake begins TLS over c, as its server. It fails after HandshakeTime.
 func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
 	defer cancel()
@@ -76,7 +76,7 @@ func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, 
 	return secure, secure.HandshakeContext(ctx)
 }
 
-// Resumed reports whether the connection resumed the TLS session of another one.
+// Resumed reports whether the connection resumed the TLS session of another connection.
 func (c *dataConn) Resumed() bool {
 	secure, ok := c.Conn.(*tls.Conn)
 	return ok && secure.ConnectionState().DidResume

@@ -15,9 +15,9 @@ import (
 type Handler interface {
 	// Login checks a user's password and returns the user's session. If the name or the password is
 	// wrong, it returns an *Error with code 530. If the user may not log in now (outside the
-	// window, over a quota), it returns one with code 421, and the server closes the connection.
-	// The server also closes it after three logins that fail otherwise. The handler limits how
-	// often somebody may guess, over one connection or many (passwords.Limiter).
+	// window, over a quota), it returns an *Error with code 421, and the server closes the
+	// connection. The server also closes it after three logins that fail otherwise. The handler
+	// limits how often somebody may guess, over one connection or many (passwords.Limiter).
 	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
 }
 
@@ -35,8 +35,8 @@ type Session interface {
 	// beyond its end.
 	Open(ctx context.Context, path string, offset int64) (File, error)
 	// Create begins an upload at offset: 0 starts afresh, a higher offset resumes an aborted
-	// upload, and Append continues at the end of one. A session that may not write returns an
-	// *Error with code 550, and a session without room one with code 452.
+	// upload, and Append continues at an upload's end. It returns an *Error with code 550 if the
+	// session may not write, and with code 452 if there is no room.
 	Create(ctx context.Context, path string, offset int64) (Upload, error)
 	// Transferred is called after every RETR, STOR and APPE that was answered 150. If the client
 	// has not acknowledged all of a download, it is called later, from another goroutine: when the
@@ -47,8 +47,9 @@ type Session interface {
 	Close() error
 }
 
-// Allocator is a Session that learns from ALLO how many bytes the next upload will have. If it
-// returns an error, such as an *Error with code 452, the upload is refused.
+// Allocator is a Session that learns from ALLO how many bytes the next upload will have. If
+// Allocate returns an error, such as an *Error with code 452, the server answers ALLO with that
+// error.
 type Allocator interface {
 	Allocate(ctx context.Context, bytes int64) error
 }
@@ -57,8 +58,8 @@ type Allocator interface {
 type Revocable interface {
 	// Revoke is called once, after the login. The session calls hangUp, from any goroutine, when
 	// the client may not stay: the server sends the client the error and disconnects it, at once if
-	// it is idle, otherwise after its command. If a running transfer must not finish, the session
-	// ends it.
+	// the client is idle, otherwise after its command. If a running transfer must not finish, the
+	// session ends it.
 	Revoke(hangUp func(*Error))
 }
 
@@ -76,7 +77,7 @@ type Transfer struct {
 	Path      string
 	Bytes     int64
 	Took      time.Duration
-	Err       error // nil: it is complete
+	Err       error // nil: the transfer is complete
 
 	// Acknowledged says that Bytes and Took count the bytes that the client has acknowledged.
 	// Otherwise they count the bytes that the server has read or written.
@@ -86,10 +87,10 @@ type Transfer struct {
 // Append is the offset that Session.Create gets for APPE.
 const Append = -1
 
-// Direction is the direction of a transfer.
+// Direction says whether the client receives or sends the file.
 type Direction string
 
-// The directions.
+// The directions, as the client sees them.
 const (
 	Downloaded Direction = "download"
 	Uploaded   Direction = "upload"

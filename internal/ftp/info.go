@@ -20,7 +20,7 @@ func (i *info) feat(string) {
 	i.d.reply(211, "%s", strings.Join(features, "\n"))
 }
 
-// help answers HELP.
+// help answers HELP with the names of the commands.
 func (i *info) help(string) {
 	i.d.reply(214, `Commands:
 ABOR ALLO APPE AUTH CDUP CLNT CWD EPRT EPSV FEAT HASH HELP LIST MDTM MLSD
@@ -29,7 +29,7 @@ STAT STOR STRU SYST TYPE USER XCUP XCWD XPWD XSHA256
 End`)
 }
 
-// opts answers OPTS.
+// opts answers OPTS for UTF8, MLST and HASH.
 func (i *info) opts(arg string) {
 	name, value, _ := strings.Cut(strings.ToUpper(arg), " ")
 	value = strings.TrimSpace(value)

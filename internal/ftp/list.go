@@ -14,13 +14,13 @@ const listBuffer = 32 << 10 // bytes of a listing that are held
 // lineFormat appends the line of one entry.
 type lineFormat func(b []byte, e Entry) []byte
 
-// list answers LIST.
+// list answers LIST. It ignores flags of ls.
 func (t *transfers) list(arg string) {
 	now := time.Now()
 	t.enumerate(withoutFlags(arg), func(b []byte, e Entry) []byte { return appendLong(b, e, now) })
 }
 
-// nlst answers NLST.
+// nlst answers NLST, with names alone.
 func (t *transfers) nlst(arg string) {
 	arg = withoutFlags(arg)
 	prefix := ""

@@ -42,7 +42,7 @@ func (p *ports) prot(arg string) {
 	}
 }
 
-// count counts an open data connection.
+// count counts a data connection if it is encrypted or has resumed a TLS session.
 func (p *ports) count(c *dataConn) {
 	if !c.Plain {
 		p.cfg.Counts.Secured.Add(1)
@@ -52,7 +52,7 @@ func (p *ports) count(c *dataConn) {
 	}
 }
 
-// pasv answers PASV.
+// pasv answers PASV, which only IPv4 has.
 func (p *ports) pasv(string) {
 	if p.onlyEPSV {
 		p.d.reply(503, "After EPSV ALL there is only EPSV")
@@ -77,7 +77,7 @@ func (p *ports) pasv(string) {
 	}
 }
 
-// epsv answers EPSV (RFC 2428).
+// epsv answers EPSV (RFC 2428), for the protocol that the client uses, IPv4 or IPv6.
 func (p *ports) epsv(arg string) {
 	family := "2"
 	if p.client.Is4() {
@@ -111,7 +111,7 @@ func (p *ports) listen() (port int, ok bool) {
 	return channel.Port(), true
 }
 
-// port answers PORT.
+// port answers PORT: h1,h2,h3,h4,p1,p2, the address and the port in bytes.
 func (p *ports) port(arg string) {
 	var b [6]byte
 	parts := strings.Split(strings.TrimSpace(arg), ",")
@@ -170,7 +170,8 @@ func (p *ports) drop() {
 	}
 }
 
-// ready reports whether a data connection is chosen. If not, it tells the client.
+// ready reports whether a data connection is chosen, and encrypted if it must be. If not, it tells
+// the client.
 func (p *ports) ready() bool {
 	switch {
 	case p.cfg.RequireTLS && !p.private:

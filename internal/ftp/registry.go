@@ -95,8 +95,7 @@ func (r *registry) admit(p *place) *Error {
 	return nil
 }
 
-// evict sends away, of the connections that match, the one that has been open longest without a
-// login.
+// evict sends away the matching connection that has been open longest without a login.
 func (r *registry) evict(match func(*place) bool) {
 	for el := r.strangers.Front(); el != nil; el = el.Next() {
 		if p := el.Value.(*place); match(p) {
@@ -166,7 +165,7 @@ func (r *registry) checkEmpty() {
 	}
 }
 
-// drain admits no more clients and sends idle ones away. It lets the others finish their command
+// drain admits no more clients and sends idle ones away. It lets busy clients finish their command
 // within patience, and then cuts their connections.
 func (r *registry) drain(patience time.Duration) error {
 	r.mu.Lock()
@@ -190,7 +189,8 @@ func (r *registry) drain(patience time.Duration) error {
 	return errors.New("ftp: sessions did not end although their connections were cut")
 }
 
-// gone waits until the last connection has gone, but no longer than the given time.
+// gone reports whether the last connection has gone. It waits for that no longer than the given
+// time.
 func (r *registry) gone(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()

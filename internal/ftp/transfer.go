@@ -13,7 +13,7 @@ const (
 	// The two connections of a killed client end in any order.
 	secondLook = 50 * time.Millisecond
 	// maxFollowed is how many unacknowledged downloads of one control connection are followed at
-	// once. For further ones nobody learns when they arrive.
+	// once. Nobody learns when further downloads arrive.
 	maxFollowed = 8
 )
 
@@ -86,8 +86,8 @@ func (x *transfer) opened(c *dataConn) {
 	}
 }
 
-// record calls Transferred for the transfer: now, or when the client has acknowledged the last
-// byte.
+// record calls Transferred for the transfer: now, or when the client has acknowledged the last byte
+// or will not any more.
 func (x *transfer) record(bytes int64, took time.Duration, err error) {
 	c, session, followed := x.conn, x.of.tree.session, &x.of.followed
 	done := Transfer{Direction: x.direction, Path: x.path, Bytes: bytes, Took: took, Err: err}

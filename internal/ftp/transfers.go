@@ -29,7 +29,7 @@ func (t *transfers) takeRest() int64 {
 	return offset
 }
 
-// setRest answers REST.
+// setRest answers REST: it keeps the offset for the next transfer.
 func (t *transfers) setRest(arg string) {
 	n, err := strconv.ParseUint(arg, 10, 63)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *transfers) path(arg string) (path string, ok bool) {
 	return path, ok && t.ports.ready()
 }
 
-// stat returns the path like path, and the entry there.
+// stat is like path, but also returns the entry at the path.
 func (t *transfers) stat(arg string) (path string, e Entry, ok bool) {
 	if path, ok = t.path(arg); ok {
 		e, ok = t.tree.statPath(path)
@@ -131,10 +131,10 @@ func send(ctx context.Context, c *dataConn, f File) (sent int64, err error) {
 	return sent, err
 }
 
-// stor answers STOR.
+// stor answers STOR, from the offset that REST has set.
 func (t *transfers) stor(arg string) { t.store(arg, t.takeRest()) }
 
-// appe answers APPE.
+// appe answers APPE. It refuses an offset that REST has set.
 func (t *transfers) appe(arg string) {
 	if t.takeRest() != 0 {
 		t.d.reply(503, "REST does not go with APPE; use STOR")

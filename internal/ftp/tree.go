@@ -69,7 +69,7 @@ func (t *tree) statDigest(arg string) (name string, e Entry, ok bool) {
 	return name, e, true
 }
 
-// cwd answers CWD.
+// cwd answers CWD. The directory must exist.
 func (t *tree) cwd(arg string) {
 	switch name, e, ok := t.stat(arg); {
 	case !ok:

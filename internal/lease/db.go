@@ -112,7 +112,7 @@ func (w *waiter) enter(ctx context.Context) error {
 	})
 }
 
-// wait returns when the row is the first in the queue.
+// wait waits until the row is the first in the queue.
 func (w *waiter) wait(ctx context.Context) error {
 	w.seen = make(map[int64]sighting)
 	for {
@@ -179,7 +179,7 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 	return nil
 }
 
-// count counts up the beat, to show the others that this process is alive.
+// count counts up the beat, to show other processes that this process is alive.
 func (w *waiter) count(ctx context.Context) error {
 	at := time.Now()
 	n, err := db.Exec(ctx, w.db, `UPDATE lease_queue SET beat = beat + 1 WHERE name = ? AND token = ?`, w.name, w.token)
@@ -193,8 +193,8 @@ func (w *waiter) count(ctx context.Context) error {
 	return nil
 }
 
-// keep counts up the beat until ctx ends. It returns ErrLost if the row is gone, or if the others
-// may have seen the beat stand still for the TTL.
+// keep counts up the beat until ctx ends. It returns ErrLost if the row is gone, or if other
+// processes may have seen the beat stand still for the TTL.
 func (w *waiter) keep(ctx context.Context) error {
 	var last error
 	for {

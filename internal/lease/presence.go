@@ -15,8 +15,8 @@ import (
 )
 
 // Presence shows other processes on this machine that this process is alive. It is a file in a
-// shared directory that the process keeps locked. When the process dies, the kernel releases the
-// lock at once, so the others need not wait for its lease to end.
+// shared directory; the process keeps the file locked. When the process dies, the kernel releases
+// the lock at once, so the others need not wait for its lease to end.
 type Presence struct {
 	dir   string
 	place string // identifies the directory; Gone knows nothing of processes of other directories

@@ -1,5 +1,5 @@
 // Package logs makes the loggers of both programs. Lines are text or JSON. Each line for a request
-// has the request's ID, which also a proxy in front and the object store behind can log.
+// has the request's ID. A proxy in front and the object store behind can log the same ID.
 //
 // docs/logs.md lists the keys of lines; a test in test/house refuses other keys.
 package logs

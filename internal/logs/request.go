@@ -11,7 +11,7 @@ import (
 
 // Handler gives each request an ID, and sends it in a header of the answer. A trusted proxy may
 // choose the ID (see peer.Proxied), in X-Request-Id or as the trace ID of traceparent (W3C Trace
-// Context, 3.2). An ID from others, or one that is not well-formed, is replaced.
+// Context, 3.2). An ID from any other client, or a malformed ID, is replaced.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var id string
@@ -31,8 +31,8 @@ var (
 	traceID    = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
 )
 
-// given returns the ID in the headers of a request; empty if there is none, or a bad one. If a
-// header is there twice, it does not count: one of the two may be the client's own.
+// given returns the ID in the headers of a request, or "" if the ID is missing or malformed. A
+// header that comes twice does not count: one of the two may be the client's own.
 func given(h http.Header) string {
 	if ids := h.Values(wire.HeaderRequest); len(ids) > 0 {
 		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {

@@ -35,11 +35,11 @@ func every(ctx context.Context, interval time.Duration, now bool, f func(context
 	}
 }
 
-// Pause waits for d. If ctx ends before, it returns false at once.
+// Pause waits for d and returns true. If ctx ends before, it returns false at once.
 func Pause(ctx context.Context, d time.Duration) bool { return Wait[struct{}](ctx, d, nil) }
 
-// Sleep is like Pause, but returns the cause if ctx ends before. It does not wait for a d that is
-// not positive.
+// Sleep is like Pause, but returns nil, or the cause if ctx ends before. It does not wait for a d
+// that is not positive.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d > 0 && !Pause(ctx, d) {
 		return context.Cause(ctx)
@@ -57,8 +57,8 @@ func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	return ctx.Err() == nil
 }
 
-// Until returns a context that also ends, with the cause why, when stop is closed. The caller must
-// call end when it needs the context no longer.
+// Until returns a context that also ends when stop is closed, with why as its cause. The caller
+// must call end when it needs the context no longer.
 func Until(ctx context.Context, stop <-chan struct{}, why error) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

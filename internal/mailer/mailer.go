@@ -52,12 +52,12 @@ func Pause(n int) time.Duration {
 
 const longestPause = 8 * time.Hour
 
-// BeyondPauses returns a time after the end of every pause. If a letter is to wait beyond that, the
+// BeyondPauses returns a time after the end of every pause. If a letter is to wait longer, the
 // clock was set back meanwhile, and the letter is due.
 func BeyondPauses(now time.Time) time.Time { return now.Add(2 * longestPause) }
 
-// Refused says that the server has refused the recipient or the mail itself for good, so that
-// another attempt is useless.
+// Refused says that another attempt is useless: the recipient's address is invalid, or the server
+// has refused the recipient or the mail itself for good.
 type Refused struct{ Err error }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -88,7 +88,8 @@ func (s *Server) New(id, to, subject string) (*mail.Msg, error) {
 	return m, nil
 }
 
-// Send gives a mail to the server.
+// Send gives a mail to the server, within WaitTime. If another attempt is useless, it returns a
+// *Refused.
 func (s *Server) Send(ctx context.Context, m *mail.Msg) error {
 	client, err := s.client()
 	if err != nil {

@@ -49,7 +49,7 @@ func NewOutbox(d *sql.DB, server *Server, log *slog.Logger) *Outbox {
 // Sends reports whether there is a mail server.
 func (o *Outbox) Sends() bool { return o.server != nil }
 
-// Add puts a letter into the outbox, as a part of a transaction. Call Hurry when that is committed.
+// Add puts a letter into the outbox, as a part of a transaction. Call Hurry after the commit.
 func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, l Letter) error {
 	if o.server == nil {
 		return nil
@@ -70,7 +70,7 @@ func (o *Outbox) Hurry() {
 	}
 }
 
-// Run sends letters until ctx ends.
+// Run sends letters until ctx ends. Without a server it returns at once.
 func (o *Outbox) Run(ctx context.Context) error {
 	if o.server == nil {
 		return nil
@@ -83,7 +83,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	return nil
 }
 
-// queued is a letter in the outbox.
+// queued is a letter in the outbox, and how often it was tried.
 type queued struct {
 	Letter
 	id       string

@@ -33,8 +33,8 @@ func DecodeText(body []byte, contentType string) (string, Charset) {
 // Decode decodes a body in the charset to UTF-8.
 func (cs Charset) Decode(body []byte) string { return string(cs.DecodeBytes(body)) }
 
-// DecodeBytes is Decode for callers that do not change the result: if the body is valid UTF-8, it
-// returns the body itself.
+// DecodeBytes is Decode for callers that do not change the result: if the charset is UTF-8 and the
+// body is valid, the result is a part of the body.
 func (cs Charset) DecodeBytes(body []byte) []byte {
 	name := cs.Name
 	enc, err := htmlindex.Get(name)
@@ -73,10 +73,10 @@ func (cs Charset) utf16() encoding.Encoding {
 	return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
 }
 
-// DetectCharset finds a body's encoding. It decides by the first of these: a byte order mark;
-// seven-bit text with the escapes of ISO-2022-JP, which no other encoding has; the declaration of
-// the header or else of the page, unless the bytes contradict it; the encoding that fits the bytes
-// best.
+// DetectCharset finds a body's encoding. It decides by the first of these: a byte order mark, or
+// the zero bytes of UTF-16; seven-bit text with the escapes of ISO-2022-JP, which no other encoding
+// has; the declaration of the header or else of the page, unless the bytes contradict it; the
+// encoding that fits the bytes best.
 func DetectCharset(body []byte, contentType string) Charset {
 	name, doubted := detect(body, contentType)
 	cs := Charset{Name: name, Doubted: doubted}
@@ -165,8 +165,9 @@ func canonicalCharset(label string) string {
 	return name
 }
 
-// sampleOf returns the part of a body that is decoded to judge encodings. It begins at the first
-// byte that is not ASCII, because scripts and styles at a page's beginning tell nothing.
+// sampleOf returns the part of a body that is decoded to judge encodings. If the first sampleSize
+// bytes are ASCII, the part begins at the first byte that is not, because scripts and styles tell
+// nothing.
 func sampleOf(body []byte) []byte {
 	from := 0
 	if len(body) > sampleSize && isASCII(body[:sampleSize]) {

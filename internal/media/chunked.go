@@ -33,10 +33,11 @@ var ErrChunk = errors.New("the body is not in chunks from here on")
 func NewChunks(r io.Reader) *Chunks { return &Chunks{in: bufio.NewReader(r)} }
 
 // Found reports whether the body read so far is in chunks: its first chunk is whole, or the body
-// ends within that chunk.
+// ends within a chunk after a size with CRLF.
 func (c *Chunks) Found() bool { return c.found }
 
-// Plain reports that the body does not begin with a chunk. Then Chunks has taken nothing from it.
+// Plain reports whether the body does not begin with a chunk. Then Chunks has taken nothing from
+// it.
 func (c *Chunks) Plain() bool { return c.plain }
 
 // Read implements io.Reader.

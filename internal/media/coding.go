@@ -9,9 +9,9 @@ import (
 	"sheaf/internal/stream"
 )
 
-// Body is a body after decoding. If the body is not in a declared coding, Read returns its bytes as
-// they are. If it ends too early, or grows too much between two codings, Read returns the bytes up
-// to there, then io.ErrUnexpectedEOF.
+// Body is a body without its content codings. If the body is not in a declared coding, Read returns
+// its bytes as they are. If it ends too early, or grows too much between two codings, Read returns
+// the bytes up to there, then io.ErrUnexpectedEOF.
 type Body struct {
 	Removed bool // the codings are decoded or not there, so Content-Encoding no longer applies
 
@@ -19,7 +19,7 @@ type Body struct {
 	layers []*layer
 }
 
-// maxCodings limits the number of codings of one body.
+// maxCodings limits the number of codings of one body. A body with more is not decoded.
 const maxCodings = 2
 
 // Between two codings there may be betweenGrace bytes, and betweenRatio bytes for each byte of the
@@ -56,7 +56,8 @@ func (b *between) Read(p []byte) (int, error) {
 
 // Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
 // coding is unknown, nothing is decoded. Decode reads nothing before the first Read. Read returns
-// the context's error soon after the context has ended, even if it decodes much without a result.
+// the context's error soon after the context has ended, even while it decodes much without a
+// result.
 func Decode(ctx context.Context, r io.Reader, values []string) *Body {
 	var codings []string
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {

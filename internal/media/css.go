@@ -15,7 +15,7 @@ type StyleRef struct {
 
 // StyleRefs yields the addresses of a style sheet in their order, without those in comments and
 // other strings. In some encodings a character's second byte may look like a backslash: then leads
-// reports whether a byte is such a character's first. It is nil for UTF-8.
+// reports whether a byte is such a character's first. For UTF-8 leads is nil.
 func StyleRefs(sheet []byte, leads func(byte) bool) iter.Seq[StyleRef] {
 	return func(yield func(StyleRef) bool) {
 		s := scanner{leads}
@@ -137,7 +137,7 @@ func trim(raw []byte) []byte {
 	return out
 }
 
-// Unescape decodes backslashes. decode gets the text after a backslash, which is not empty. It
+// Unescape decodes backslashes. decode gets the text after a backslash, which is not empty. decode
 // writes the decoded character, and returns how many bytes of the text it has used. A backslash at
 // the end stays.
 func Unescape(s string, decode func(to *strings.Builder, after string) int) string {

@@ -71,7 +71,8 @@ func (r raw) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin decodes the first bytes. If that fails, the body is not in its coding.
+// begin returns a reader of the decoded body. If the first bytes cannot be decoded, it returns a
+// reader of the body as it is.
 func (l *layer) begin() io.Reader {
 	in := bufio.NewReader(raw{l})
 	magic, _ := in.Peek(2)                                       // an error is returned again by the next read
@@ -168,7 +169,7 @@ func (d *deflated) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// read reads from one member. At the member's end it returns neither bytes nor an error.
+// read reads from one member. At the member's end it may return neither bytes nor an error.
 func (d *deflated) read(p []byte) (int, error) {
 	if d.over {
 		return 0, io.EOF

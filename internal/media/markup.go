@@ -30,7 +30,7 @@ func NewTokenizer(r io.Reader, xml bool) *Tokenizer {
 func (t *Tokenizer) XML() bool { return t.xml || len(t.open) > 0 && t.open[len(t.open)-1] }
 
 // Next is like html.Tokenizer.Next. It returns html.SelfClosingTagToken only if the tag ends its
-// element; that is never so for HTML, in which the slash has no meaning.
+// element. In HTML no tag does, because the slash has no meaning there.
 func (t *Tokenizer) Next() html.TokenType {
 	t.kind = t.Tokenizer.Next()
 	tag := t.kind == html.StartTagToken || t.kind == html.SelfClosingTagToken
@@ -127,9 +127,9 @@ func unescape(text []byte) []byte {
 
 var reference = regexp.MustCompile(`&(#?[0-9A-Za-z]{1,32});`)
 
-// AttributeValue decodes the character references in an attribute's value, which is UTF-8. A name
-// without a semicolon, but with "=", a letter or a digit after it, is not a reference: "&section"
-// in "?a=1&section=2" stays (HTML standard, 13.2.5.73).
+// AttributeValue decodes the character references in an attribute's value, which must be UTF-8. A
+// name without a semicolon, but with "=", a letter or a digit after it, is not a reference:
+// "&section" in "?a=1&section=2" stays (HTML standard, 13.2.5.73).
 func AttributeValue(value string) string {
 	if !strings.Contains(value, "&") {
 		return value

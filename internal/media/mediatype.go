@@ -19,7 +19,7 @@ type Type struct {
 func ContentType(h http.Header) string { return strings.Join(h.Values("Content-Type"), ", ") }
 
 // TypeOf returns the type of a Content-Type. If it has several types, separated by commas, the last
-// valid one counts. If that one lacks a charset, it gets the charset of the one before, if both
+// valid type counts. If that type lacks a charset, it gets the charset of the type before, if both
 // have the same essence.
 func TypeOf(contentType string) (t Type) {
 	for value, rest, more := "", contentType, true; more; {
@@ -112,7 +112,7 @@ func identify(head []byte) string {
 	return essence
 }
 
-// IsHTML reports whether a type is that of a page, in one of HTML's two syntaxes.
+// IsHTML reports whether a type is text/html or XHTML, the types of pages.
 func IsHTML(essence string) bool {
 	return essence == "text/html" || essence == xhtml
 }

@@ -2,15 +2,15 @@ package media
 
 import "sheaf/internal/weburl"
 
-// Bases are the base URLs that the open elements of an XML document set (XML Base). The zero value
-// is a document that sets none.
+// Bases has the base URLs that the open elements of an XML document set (XML Base). The zero value
+// is for a document that sets none.
 type Bases struct {
 	depth int
 	set   []base
 }
 
 // mostBases limits the open bases, because each is a URL in memory, and elements may be nested
-// without limit. An element below that many keeps the base of the element around it.
+// without limit. Beyond the limit, an element keeps the base of the element around it.
 const mostBases = 64
 
 type base struct {
@@ -34,7 +34,7 @@ func (b *Bases) Start(value string, outer *weburl.URL) {
 	}
 }
 
-// End ends an element.
+// End ends an element, and with it the base that the element has set.
 func (b *Bases) End() {
 	if n := len(b.set); n > 0 && b.set[n-1].depth >= b.depth {
 		b.set = b.set[:n-1]
@@ -42,7 +42,7 @@ func (b *Bases) End() {
 	b.depth = max(0, b.depth-1)
 }
 
-// In returns the base in the current element, which is outer if no element sets one.
+// In returns the base in the current element, or outer if no open element sets a base.
 func (b *Bases) In(outer *weburl.URL) *weburl.URL {
 	if n := len(b.set); n > 0 {
 		return b.set[n-1].url

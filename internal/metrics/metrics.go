@@ -38,8 +38,8 @@ type Out struct {
 	all    []prometheus.Metric
 }
 
-// Gauge adds a value that may rise and fall. name has no prefix of the program. labels are names
-// and values in turn.
+// Gauge adds a value that may rise and fall. name lacks the program's prefix. labels are names and
+// values in turn.
 func (o *Out) Gauge(name, help string, value float64, labels ...string) {
 	o.add(prometheus.GaugeValue, name, help, value, labels)
 }
@@ -84,7 +84,7 @@ type source struct {
 	timeout time.Duration
 }
 
-// answer is the answer of a source.
+// answer has the metrics of a source, or why it has given none.
 type answer struct {
 	out  *Out
 	took time.Duration
@@ -93,8 +93,8 @@ type answer struct {
 
 // Sources returns a collector that asks all sources at the same time, each for no longer than
 // Patience. Names of metrics begin with prefix and a "_". The metric source_up says whether a
-// source has answered; without an answer there are no other metrics of it. A source that still
-// hangs is not asked again.
+// source has answered, and source_duration_seconds how long that took; without an answer the
+// source's own metrics are missing. A source that still hangs is not asked again.
 func Sources(prefix string, list ...Source) prometheus.Collector {
 	return newSources(prefix, Patience, list)
 }

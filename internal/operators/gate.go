@@ -69,8 +69,8 @@ type who struct {
 }
 
 // Login checks the name and password of an operator, or the token as the password, for a client at
-// an address. It returns the operator, and the mark by which Resume knows a session of theirs. Its
-// errors are ErrCredentials, ErrSuspended and *passwords.TooMany.
+// an address. It returns the operator, and the mark to store in a session of theirs. Its errors
+// include ErrCredentials, ErrSuspended and *passwords.TooMany.
 func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	if d.isToken(password) { // no operator's password can be the token
 		o = d.holder()
@@ -99,7 +99,7 @@ func (d *Door) tokenMark() string {
 // queryTime is how long the database may take to identify an operator.
 const queryTime = 3 * time.Second
 
-// known calls who with a time limit.
+// known is who with the time limit of bounded.
 func (d *Door) known(r *http.Request) (w who, given bool, err error) {
 	ctx, cancel := d.bounded(r.Context())
 	defer cancel()
@@ -110,7 +110,8 @@ func (d *Door) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, queryTime*time.Duration(max(1, d.Slower)))
 }
 
-// who returns the operator of a request. given reports whether it has credentials.
+// who returns the operator of a request. given reports whether the request has a token, or a name
+// and password.
 func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		ok, err := d.Limit.Check(r.Context(), passwords.Try{Realm: passwords.Operator, Name: TokenName, Secret: token, Remote: r.RemoteAddr},
@@ -128,7 +129,8 @@ func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	return w, false, err
 }
 
-// whoBySession returns the operator of a browser's session, or ErrCredentials if there is none.
+// whoBySession returns the operator of a browser's session. Without a valid session it returns
+// ErrCredentials.
 func (d *Door) whoBySession(r *http.Request) (who, error) {
 	s, ok, err := d.Sessions.Who(r, session.Operator)
 	if err != nil || !ok {
@@ -141,9 +143,9 @@ func (d *Door) whoBySession(r *http.Request) (who, error) {
 	return who{Operator: o, bySession: true}, err
 }
 
-// Gate is the Gate of this door. It sends browsers that are not logged in to the log-in page, and
-// answers 401 to other programs, 403 to operators whose role is not enough and 429 to clients that
-// guess.
+// Gate is a Gate that lets in the operators whom the door identifies. It sends browsers that are
+// not logged in to the log-in page, and answers 401 to programs, 403 to operators whose role is not
+// enough and 429 to clients that guess.
 func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 	next = d.Audit.Handler(act, next)
 	return d.SameOrigin(problem.Handler(d.Log, func(w http.ResponseWriter, r *http.Request) error {
@@ -173,7 +175,7 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 	}))
 }
 
-// named returns a context for requests of an operator.
+// named returns a context that names the operator to the pages and the audit log.
 func named(ctx context.Context, o who) context.Context {
 	return audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
 }
@@ -199,7 +201,8 @@ func (d *Door) Session(r *http.Request) (name string, err error) {
 	return o.Name, err
 }
 
-// ask answers that a request needs credentials, or that its credentials are wrong.
+// ask sends a browser without credentials to the log-in page. Otherwise it answers that credentials
+// are needed, or wrong.
 func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 	if d.Sessions.Ask(w, r) {
 		return nil
@@ -220,14 +223,15 @@ func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 
 type whoKey struct{}
 
-// RoleOf returns the role of the operator of a request; empty: it comes from no operator.
+// RoleOf returns the role of the operator who makes a request, or "" if no operator does.
 func RoleOf(ctx context.Context) Role {
 	w, _ := ctx.Value(whoKey{}).(who)
 	return w.Role
 }
 
-// By returns the name to record for a decision of a request. Several people may use the token, so
-// for the token the name is given, with the token's name after it.
+// By returns the name to record for a request's decision: that of the operator. Several people may
+// use the token, so for the token By returns the name given, with "(token)" after it. Without an
+// operator By returns the name given or, if that is empty, "operator".
 func By(ctx context.Context, given string) string {
 	w, ok := ctx.Value(whoKey{}).(who)
 	switch {

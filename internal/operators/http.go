@@ -52,7 +52,7 @@ func (d *Door) Register(r *mux.Router, zone *time.Location) {
 	d.register(Gate(d.Gate).Mount(r, d.Log, Explain), zone)
 }
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route {
 	return route.List(func(mount route.Mount) { new(Door).register(mount, nil) })
 }
@@ -116,7 +116,7 @@ func (d *Door) Change(ctx context.Context, in route.At[OperatorChange]) (NewOper
 	return NewOperator{now, password}, err
 }
 
-// serveAudit answers with JSON or CSV.
+// serveAudit answers with a page of the audit log, as JSON or CSV.
 func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Query, zone *time.Location) error {
 	filter, err := query.Filter(zone)
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Qu
 	return problem.JSON(w, http.StatusOK, doc)
 }
 
-// another returns an error if name is the operator who makes the request. So always an admin is
+// another returns an error if name is the operator who makes the request. So an admin is always
 // left who can undo the change. The token of the data directory may change everybody.
 func (d *Door) another(ctx context.Context, name string) error {
 	if o, _ := ctx.Value(whoKey{}).(who); o.byToken || o.Name != name {
@@ -170,7 +170,7 @@ func (c OperatorChange) String() string {
 	return text
 }
 
-// Remove removes an operator and ends their sessions.
+// Remove removes an operator and ends their sessions. Nobody can remove themselves.
 func (d *Door) Remove(ctx context.Context, name string) error {
 	audit.About(ctx, "operator", name)
 	if err := d.another(ctx, name); err != nil {

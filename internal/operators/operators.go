@@ -64,7 +64,7 @@ func ValidName(name string) bool { return validName.MatchString(name) }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// seenEvery is how often the last log-in is written.
+// seenEvery is the shortest time between two writes of an operator's last log-in.
 const seenEvery = time.Minute
 
 // Store keeps operators in the database. Its methods may be called concurrently. When a method
@@ -94,7 +94,7 @@ type OperatorChange struct {
 }
 
 // Add stores a new operator and returns the operator with the password. If password is empty, Add
-// makes one, which cannot be read again later. Its errors are ErrInvalid and ErrExists.
+// makes one. The password cannot be read again later. Its errors are ErrInvalid and ErrExists.
 func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator, string, error) {
 	if err := s.check(o.Name, o.Role); err != nil {
 		return Operator{}, "", err
@@ -201,7 +201,7 @@ func (s *Store) List(ctx context.Context) ([]Operator, error) {
 }
 
 // Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"),
-// and the mark by which Resume knows a session of theirs. It returns ErrCredentials if the name or
+// and the mark by which Resume recognizes their session. It returns ErrCredentials if the name or
 // the password is wrong, ErrSuspended if both are right but the operator is suspended, or
 // *passwords.TooMany.
 func (s *Store) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
@@ -265,7 +265,7 @@ func scan(row interface{ Scan(...any) error }) (o Operator, phc string, err erro
 	return o, phc, err
 }
 
-// wrap adds the operator's name to an error.
+// wrap adds the operator's name to an error, and turns sql.ErrNoRows into ErrUnknown.
 func wrap(name string, err error) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

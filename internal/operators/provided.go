@@ -10,14 +10,14 @@ import (
 	"sheaf/internal/db"
 )
 
-// ErrTaken says that another operator has the name.
+// ErrTaken is Admit's error if the name belongs to another operator.
 var ErrTaken = errors.New("another operator has that name")
 
 // Admit returns the operator whom an OpenID provider vouches for, and the mark by which Resume
-// knows a session of theirs. role is the role that the provider's claims give now; running sessions
-// get it, too. Admit stores the operator at the first log-in. subject identifies the person for
-// ever, even if the name changes. Admit returns ErrInvalid if the name cannot be an operator's,
-// ErrTaken or ErrSuspended.
+// recognizes their session. role is the role that the provider's claims give now. It applies to
+// running sessions, too. Admit stores the operator at the first log-in. subject identifies the
+// person for ever, even if the name changes. Admit returns ErrInvalid if the name cannot be an
+// operator's, ErrTaken or ErrSuspended.
 func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o Operator, mark string, err error) {
 	if subject == "" {
 		return Operator{}, "", fmt.Errorf("%w: nobody vouches for %.100q", ErrInvalid, name)
@@ -52,7 +52,8 @@ func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o O
 }
 
 // Dismiss removes an operator to whom the OpenID provider gives no role any more, and ends their
-// sessions. It reports whether there was one. A suspended operator stays stored and suspended.
+// sessions. It reports whether an operator was removed. A suspended operator stays stored and
+// suspended.
 func (s *Store) Dismiss(ctx context.Context, subject string) (ended bool, err error) {
 	if subject == "" {
 		return false, nil

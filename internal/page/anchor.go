@@ -10,7 +10,7 @@ import (
 // Limits of what a page says about its links.
 const (
 	MaxAnchor  = 256       // characters of one anchor
-	MaxAnchors = 256 << 10 // bytes of all anchors of a page; the links behind them have none
+	MaxAnchors = 256 << 10 // bytes of all anchors of a page; later links have no anchor
 	MaxRel     = 100       // bytes of a rel attribute
 )
 
@@ -49,8 +49,8 @@ func (w *words) add(text string) {
 	}
 }
 
-// beginAnchor says that the text from here on is that of the link at a place in refs. An area of a
-// map has its text with it.
+// beginAnchor starts an anchor: the text that follows belongs to the link refs[at]. The text of a
+// map's area is its alt attribute.
 func (c *collector) beginAnchor(tag atom.Atom, at int, attrs attributes) {
 	if at == len(c.refs) || c.anchors >= MaxAnchors { // a link of a feed is not in refs
 		return
@@ -62,7 +62,7 @@ func (c *collector) beginAnchor(tag atom.Atom, at int, attrs attributes) {
 	}
 }
 
-// endAnchor gives the link its text; where it has none, the texts in place of its images.
+// endAnchor gives the link its text or, if it has no text, the alt texts of its images.
 func (c *collector) endAnchor() {
 	a := c.anchor
 	if a == nil {
@@ -77,8 +77,7 @@ func (c *collector) endAnchor() {
 	c.anchor = nil
 }
 
-// within adds to an anchor what an element in it says: the text in place of an image, and that a
-// new line begins.
+// within adds an element inside an anchor: an image's alt text, or a blank where a new line begins.
 func (a *anchor) within(tag atom.Atom, attrs attributes) {
 	switch tag {
 	case atom.Img, atom.Image, atom.Input:

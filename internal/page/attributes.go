@@ -6,8 +6,8 @@ import (
 	"sheaf/internal/media"
 )
 
-// attributes are a tag's attributes in the tokenizer's buffer. Only those that are looked up become
-// strings. They are valid until the next token.
+// attributes are a tag's attributes in the tokenizer's buffer. Only the attributes that are looked
+// up become strings. The others are valid until the next token.
 type attributes []attribute
 
 type attribute struct{ key, value []byte }
@@ -40,7 +40,7 @@ func (a attributes) lookup(key string) (string, bool) {
 	return "", false
 }
 
-// get is lookup for an attribute that may be missing or empty.
+// get returns an attribute's value, or "" if the tag lacks the attribute.
 func (a attributes) get(key string) string {
 	value, _ := a.lookup(key)
 	return value

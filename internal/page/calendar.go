@@ -13,15 +13,15 @@ import (
 // Bounds of what is remembered of a host's calendars.
 const (
 	maxCalendars = 16
-	maxFaces     = 16 // of the empty pages of a calendar, such as of a week, a day and months with a picture each
-	maxEmpty     = 5  // successive pages that look alike, after which a calendar is left
+	maxFaces     = 16 // different pages of a calendar, such as an empty week, an empty day and months with a picture each
+	maxEmpty     = 5  // successive pages like earlier ones, after which a calendar counts as endless
 )
 
 // Calendars tells endless calendars from archives by date. In a calendar, a month in which nothing
 // happens looks like the others except for numbers and names; in an archive it has other text,
-// pictures or links. What a calendar's first pages link to is visited in any case, since it may be
-// more than they are: a month that only lists its days looks like any other. The zero value is
-// ready for use. It must not be used concurrently.
+// pictures or links. Links on a calendar's first pages are followed in any case, since the pages
+// behind them may have more: a month that only lists its days looks like any other month. The zero
+// value is ready for use. It must not be used concurrently.
 type Calendars struct {
 	seen map[string]*calendar // by the part of the URL before the date
 }
@@ -29,7 +29,7 @@ type Calendars struct {
 type calendar struct {
 	faces []uint64 // of the last pages
 	empty int      // successive pages that look like earlier ones
-	depth int      // of the last page that did not, in links from a seed
+	depth int      // of the last page that looked new, in links from a seed
 }
 
 var (
@@ -39,7 +39,8 @@ var (
 	dateWords = regexp.MustCompile(`(?i)\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|(mon|tues?|wed(nes)?|thu(rs)?|fri|satur|sat|sun)(day)?|st|nd|rd|th)\b`)
 )
 
-// keyOf returns the name of the calendar to which a URL's path and query lead; empty: to none.
+// keyOf returns the name of the calendar to which a URL's path and query lead, or "" if they lead
+// to no calendar.
 func keyOf(pathQuery string) string {
 	path, query, _ := strings.Cut(pathQuery, "?")
 	if d, ok := inPath(path); ok {
@@ -58,7 +59,7 @@ func keyOf(pathQuery string) string {
 	return ""
 }
 
-// Saw takes in a page that is depth links from a seed. It ignores pages outside calendars.
+// Saw records a page that is depth links away from a seed. It ignores pages outside calendars.
 func (c *Calendars) Saw(pathQuery string, depth int, p *Page) {
 	key := keyOf(pathQuery)
 	if key == "" {
@@ -87,8 +88,8 @@ func (c *Calendars) Saw(pathQuery string, depth int, p *Page) {
 	k.faces = append(k.faces, face)
 }
 
-// Endless reports whether a link leads on in a calendar whose last pages all looked alike. depth is
-// the depth of the link's target.
+// Endless reports whether a link leads deeper into a calendar whose last pages all looked like
+// earlier ones. depth is the depth of the link's target.
 func (c *Calendars) Endless(pathQuery string, depth int) bool {
 	if len(c.seen) == 0 {
 		return false
@@ -97,7 +98,8 @@ func (c *Calendars) Endless(pathQuery string, depth int) bool {
 	return k != nil && k.empty >= maxEmpty && depth > k.depth+1
 }
 
-// faceOf returns a hash of a page without what differs between two empty pages of a calendar.
+// faceOf returns a hash of a page's title, text and links. It leaves out the dates and numbers in
+// which two empty pages of a calendar differ.
 func faceOf(pathQuery string, p *Page) uint64 {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -121,8 +123,9 @@ func faceOf(pathQuery string, p *Page) uint64 {
 	return maphash.String(seed, strings.Join(links, "\n"))
 }
 
-// undated returns a link's URL without the date to which it leads, or the numbers of its page's own
-// URL. A picture's URL is returned as it is, since another day's picture is another one.
+// undated returns a link's URL without its numbers if it leads into a calendar, otherwise without
+// the numbers of its page's own URL. It keeps a picture's URL, since each day may have another
+// picture.
 func undated(own map[string]bool, l Link) string {
 	switch {
 	case !l.Text:

@@ -9,7 +9,7 @@
 // Links are found as a browser finds them, in one pass over the tokens without a tree. They are
 // resolved at the end, since the first <base> holds for earlier links too. Sitemaps and feeds are
 // read as a stream, up to the limits of their protocol. Bytes, links and title are bounded, and
-// what a bound cuts off is counted. No input causes a panic, or another error than for a base that
+// what a bound cuts off is counted. No input causes a panic. The only error is that for a base that
 // is no URL.
 //
 // # Answers that are no pages

@@ -31,14 +31,14 @@ const (
 // Reasons why links were left out: keys of Page.Cut.
 const (
 	CutLinks        = "page_links"    // the page has more than MaxLinks
-	CutBytes        = "page_bytes"    // the page is longer than MaxBytes; the links beyond are not counted: this is 1
+	CutBytes        = "page_bytes"    // the page is longer than MaxBytes; counts 1, however many links are beyond
 	CutSitemapLinks = "sitemap_links" // the sitemap has more than MaxSitemapLinks
-	CutSitemapBytes = "sitemap_bytes" // the sitemap is longer than MaxSitemapBytes; this is 1
+	CutSitemapBytes = "sitemap_bytes" // the sitemap is longer than MaxSitemapBytes; counts 1
 	CutLength       = "length"        // the link is longer than a URL may be
 	CutFields       = "form_fields"   // the form has more fields than are sent
 )
 
-// sampled is how many bytes of a body tell its kind and charset.
+// sampled is how many bytes of a stream decide its kind and charset.
 const sampled = 256 << 10
 
 // Page is what a page says about itself, and its links.
@@ -67,7 +67,7 @@ type Link struct {
 	URL      string // absolute, http or https, without fragment
 	Tag      string // the element, "css", "sitemap" or "feed"
 	Rel      string `json:",omitempty"` // words of the rel attribute of the first reference, lower case
-	Anchor   string `json:",omitempty"` // the text that refers, or that in place of an image; at most MaxAnchor characters
+	Anchor   string `json:",omitempty"` // the link's text, or the alt texts of its images; at most MaxAnchor characters
 	Text     bool   `json:",omitempty"` // leads to another page, not to a part of this one
 	NoFollow bool   `json:",omitempty"` // by rel=nofollow, or by the page's meta robots
 }
@@ -75,7 +75,7 @@ type Link struct {
 // MaxRecorded is how many links of one page an archive keeps.
 const MaxRecorded = 1000
 
-// Kind returns what refers, as an archive keeps it: the element and so on, then "nofollow" if the
+// Kind returns the kind of link that an archive keeps: Tag in lower case, then "nofollow" if the
 // page asks for that.
 func (l *Link) Kind() string {
 	kind := strings.ToLower(l.Tag)
@@ -91,7 +91,7 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	return LinksAndText(body, contentType, base, MaxText)
 }
 
-// LinksAndText is Links with at most text bytes of text, up to MaxText.
+// LinksAndText is Links with at most text bytes of visible text, and never more than MaxText.
 func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	c, err := newCollector(base, text)
 	if err != nil {
@@ -108,11 +108,12 @@ func LinksAndText(body []byte, contentType, base string, text int) (*Page, error
 // Searches reports whether a body with this beginning is of a kind that may have links.
 func Searches(head []byte, contentType string) bool { return kindOf(contentType, head) != kindOther }
 
-// Streams reports whether a body with this beginning is a sitemap or a feed, which Stream reads
-// completely.
+// Streams reports whether Stream reads a body with this beginning: a sitemap, a feed, or a gzip
+// file that may be one of them.
 func Streams(head []byte, contentType string) bool { return kindOf(contentType, head).streams() }
 
-// Stream parses a sitemap or a feed of any length.
+// Stream parses a sitemap or a feed, up to MaxSitemapBytes. For a body of another kind the Page is
+// empty.
 func Stream(body io.Reader, contentType, base string) (*Page, error) {
 	c, err := newCollector(base, 0)
 	if err != nil {
@@ -153,7 +154,7 @@ func (c *collector) search(body []byte, kind kind, contentType string) {
 	c.resolve()
 }
 
-// stream parses a sitemap or a feed.
+// stream parses a sitemap or a feed, or a page that came as XML.
 func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	r := bufio.NewReaderSize(body, sampled)
 	if kind == kindGzip {
@@ -193,7 +194,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	c.resolve()
 }
 
-// asXML returns a Content-Type of XML for what came as another type.
+// asXML returns a Content-Type of XML, with the charset of the given one.
 func asXML(contentType string) string {
 	t := media.TypeOf(contentType)
 	switch {
@@ -220,9 +221,8 @@ const (
 // streams reports whether bodies of the kind are read as a stream.
 func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kindList }
 
-// kindOf returns how to search a body. It is what a browser takes it for, except that robots also
-// read what browsers do not show: sitemaps and feeds of whatever type, packed or not, and pages
-// that came as files to be saved.
+// kindOf returns how to search a body. It judges as a browser does, but also accepts what browsers
+// do not show: sitemaps and feeds of any type, packed or not, and pages sent as files to be saved.
 func kindOf(contentType string, body []byte) kind {
 	const beginning = 4 << 10
 	head := body[:min(len(body), beginning)]
@@ -253,7 +253,7 @@ func kindOf(contentType string, body []byte) kind {
 	return kindOther
 }
 
-// shown are families of types without links, except types of XML.
+// shown has the families of media types without links. Their XML types, such as SVG, have links.
 var shown = map[string]bool{"image": true, "audio": true, "video": true, "font": true}
 
 // isList has the outermost elements of sitemaps and feeds.
@@ -268,7 +268,7 @@ func looksLikePage(text []byte) bool {
 // raw is a reference as it is written.
 type raw struct {
 	ref  string
-	base *weburl.URL // that an element of XML sets; nil: the page's
+	base *weburl.URL // base that an element of XML sets; nil: the page's
 	Link
 }
 
@@ -283,7 +283,7 @@ type collector struct {
 	canonical string
 	refresh   string
 	nested    bool // within an iframe's srcdoc
-	templates bool // what has a brace is no URL yet, but a template for one
+	templates bool // a reference with a brace is a template for URLs, and is left out
 	form      *form
 	anchor    *anchor // of the link whose text comes; nil: none
 	anchors   int     // bytes of the anchors so far
@@ -295,7 +295,7 @@ type collector struct {
 	seen      map[string]int // index in page.Links, by URL
 }
 
-// cut counts a link that is left out.
+// cut counts a link that is left out, by the reason why.
 func (c *collector) cut(why string) {
 	c.page.More = true
 	if c.page.Cut == nil {
@@ -319,7 +319,7 @@ func (c *collector) add(ref string, l Link) {
 	}
 }
 
-// resolve resolves the references.
+// resolve resolves the collected references, and adds their links to the page.
 func (c *collector) resolve() {
 	c.page.Base = c.base.String()
 	for _, r := range c.refs {
@@ -337,7 +337,7 @@ func (c *collector) resolve() {
 	}
 }
 
-// link adds the link of a reference.
+// link resolves a reference and adds its link. Links to one URL are merged.
 func (c *collector) link(base *weburl.URL, ref string, l Link) {
 	url, ok := c.absolute(base, ref)
 	if !ok {

@@ -16,7 +16,7 @@ type form struct {
 	place  int    // index of the select's value in fields; -1: none yet
 }
 
-// maxFields is how many fields a form may have.
+// maxFields is how many fields a form may have. A form with more is left out.
 const maxFields = 50
 
 func (c *collector) beginForm(attrs attributes) {

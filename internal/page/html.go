@@ -33,8 +33,8 @@ const (
 	outerXML             // a page of XHTML, SVG or XSLT
 )
 
-// tokens searches markup. It also searches, once, what a browser with frames and scripts does not
-// show (noframes, noscript), which is text to the tokenizer.
+// tokens searches markup. The content of noframes and noscript is text to the tokenizer, since a
+// browser with frames and scripts does not show it. In an HTML page, tokens searches it too.
 func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
 	s := &search{c: c, z: newTokenizer(bytes.NewReader(text), mode == outerXML), mode: mode, title: title}
 	for {
@@ -61,7 +61,7 @@ func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
 	}
 }
 
-// search is a search of markup.
+// search is the state of one search of markup.
 type search struct {
 	c      *collector
 	z      *media.Tokenizer
@@ -135,7 +135,7 @@ func (s *search) start() {
 	}
 }
 
-// end ends an element, by a tag of its own or at once.
+// end ends an element: by an end tag if tag is set, otherwise because its start tag closes itself.
 func (s *search) end(tag bool) {
 	element := s.in // of a tag that is its own end
 	if s.in = 0; tag {
@@ -186,7 +186,7 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	}
 }
 
-// lazy adds what scripts load once a part of the page is seen.
+// lazy adds the references that scripts load once the reader scrolls to an element.
 func (c *collector) lazy(tag atom.Atom, attrs attributes, part Link) {
 	switch tag {
 	case atom.Iframe:
@@ -291,7 +291,7 @@ func (c *collector) use(attrs attributes, part Link) {
 	}
 }
 
-// srcdoc searches the page in an iframe's srcdoc attribute. It has the base of the outer page.
+// srcdoc searches the page in an iframe's srcdoc attribute. That page has the outer page's base.
 func (c *collector) srcdoc(markup string) {
 	if markup != "" && !c.nested {
 		c.nested = true
@@ -300,7 +300,7 @@ func (c *collector) srcdoc(markup string) {
 	}
 }
 
-// applet adds an applet's class or archives, relative to its codebase.
+// applet adds an applet's class and archives, relative to its codebase.
 func (c *collector) applet(attrs attributes) {
 	dir := strings.TrimSpace(attrs.get("codebase"))
 	if dir != "" && !strings.HasSuffix(dir, "/") {
@@ -317,8 +317,8 @@ func (c *collector) applet(attrs attributes) {
 	}
 }
 
-// param adds the URLs in the parameters of an object: pages of the contents and index of an HTML
-// Help book (.hhc, .hhk), and files of players.
+// param adds the URL in an object's parameter: a page in the contents or index of an HTML Help book
+// (.hhc, .hhk), or a player's file.
 func (c *collector) param(attrs attributes, page, part Link) {
 	value := strings.TrimSpace(attrs.get("value"))
 	if value == "" {
@@ -332,7 +332,7 @@ func (c *collector) param(attrs attributes, page, part Link) {
 	}
 }
 
-// setBase sets the base, if this is the first one with a URL.
+// setBase sets the base, if this is the page's first base element with an href.
 func (c *collector) setBase(attrs attributes) {
 	href, ok := attrs.lookup("href")
 	if !ok || c.baseFound {
@@ -380,8 +380,7 @@ func (c *collector) meta(attrs attributes) {
 	}
 }
 
-// add adds the words of an X-Robots-Tag header or a robots meta element, which are separated by
-// commas.
+// add adds the words of a robots meta element. Commas and blanks separate them.
 func (m *MetaRobots) add(content string) {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(content), func(r rune) bool { return r == ',' || r <= ' ' }) {
 		switch word {
@@ -418,7 +417,7 @@ func refreshTarget(s string) (string, bool) {
 }
 
 // srcset yields the URLs of a list such as "a.png 1x, b.png 2x". A comma within a URL belongs to
-// it; one at its end divides.
+// the URL; a comma at its end separates.
 func srcset(s string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {

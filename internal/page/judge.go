@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Mark is what an answer is instead of a page.
+// Mark says what an answer is if it is no page.
 type Mark string
 
-// The marks.
+// Marks of answers. None is for pages.
 const (
 	None    Mark = ""
 	Blocked Mark = "blocked" // the robot is turned away, or asked to prove that it is a person
@@ -31,17 +31,17 @@ type Look struct {
 	Body   []byte // beginning of the markup; only ASCII is looked for
 }
 
-// An answer with more text than this, in bytes, is a page.
+// The most text of an answer that is no page, in bytes. It depends on the sign beside the text.
 const (
 	fewWords = 400  // beside a sign that real pages may have too, such as a script of a protection service
 	aNote    = 1500 // beside a clear title
 	aPage    = 4000 // beside a sign of parking
 )
 
-// Enough is how many bytes of a page's text Judge looks at. A Sketch needs all of the text.
+// Enough is how many bytes of a page's text Judge needs. A Sketch needs all of the text.
 const Enough = aPage + 1
 
-// Judge returns what the answer is, and the name of the rule that decided.
+// Judge returns what the answer is, and why. For a page it returns None and "".
 func Judge(p *Look) (Mark, string) {
 	if why := blocked(p); why != "" {
 		return Blocked, why
@@ -65,9 +65,9 @@ func Judge(p *Look) (Mark, string) {
 	return None, ""
 }
 
-// Terms returns what a refusal by its status and header asks for: a price (status 402, or
+// Terms returns what a refusal asks for, by its status and header: a price (status 402, or
 // Crawler-Price as CDNs send it), or a licence (Really Simple Licensing 1.0: WWW-Authenticate:
-// License, or a link to one). It returns None for any other answer.
+// License, or a Link to a licence). It returns None for any other answer.
 func Terms(status int, h http.Header) Mark {
 	if status != http.StatusPaymentRequired && status != http.StatusForbidden && status != http.StatusUnauthorized {
 		return None
@@ -162,7 +162,8 @@ var (
 
 	// visitorTitle addresses the visitor, which the title of a real page does not.
 	visitorTitle = regexp.MustCompile(`(?i)(page|file|document|url) (that )?you|requested (page|file|document|url)|お探しの|ご指定の|お求めの|アクセスされた`)
-	// missingMarkup are the names that content systems give to a page that does not exist.
+	// missingMarkup matches the markup of pages that do not exist: the names that content systems
+	// give them, noindex, and links to /404.
 	missingMarkup = regexp.MustCompile(`(?i)(class|id)\s*=\s*["'][^"']*(error-?404|404-?error|page-?404|404-?page|not-?found)|<meta[^>]{1,60}noindex|href\s*=\s*["'][^"']*/404(\.[a-z]+)?/?["']`)
 	titleParts    = regexp.MustCompile(`\s*[|｜:：–—»«]\s*|\s+-\s+`)
 )
@@ -183,8 +184,8 @@ func beside(p *Look) string {
 	return text
 }
 
-// mentions reports whether a text has one of the words, which are in lower case. It is a quick test
-// before a slow regular expression.
+// mentions reports whether a text has a word, in any case. The word must be in lower case. It is a
+// quick test before a slow regular expression.
 func mentions[T string | []byte](text T, word string) bool {
 	first := word[0] | 0x20
 	for i := 0; i+len(word) <= len(text); i++ {

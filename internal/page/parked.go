@@ -5,8 +5,9 @@ import (
 	"regexp"
 )
 
-// parkingHosts serve the content of parked domains. A page with little text that loads from them or
-// links to them is parked.
+// parkingHosts are the hosts, some with a path, that serve parked domains. A page with little text
+// that names one of them in a URL is parked, if its title or text hints at that or if it has no
+// text.
 var parkingHosts = []string{
 	"sedoparking.com", "parkingcrew.net", "bodis.com", "parklogic.com", "above.com/marketplace", "dan.com/buy-domain",
 	"afternic.com/forsale", "hugedomains.com/domain_profile", "d38psrni17bvxu.cloudfront.net", "domainactive.co",

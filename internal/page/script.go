@@ -76,7 +76,7 @@ func argument(after []byte) (string, bool) {
 	return jsString(value)
 }
 
-// jsString returns a string literal to which nothing is added.
+// jsString returns the string literal at the beginning of js, unless a + after it adds to it.
 func jsString(js []byte) (string, bool) {
 	js = bytes.TrimLeft(js, " \t\r\n")
 	if len(js) == 0 || js[0] != '"' && js[0] != '\'' {
@@ -127,7 +127,7 @@ func (c *collector) handlers(attrs attributes, tag string) {
 	}
 }
 
-// scriptURL adds the URLs in a javascript: URL, and reports whether it is one.
+// scriptURL adds the URLs in ref if that is a javascript: URL, and reports whether it is.
 func (c *collector) scriptURL(ref []byte, tag string) bool {
 	const scheme = "javascript:"
 	ref = bytes.TrimSpace(ref)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// inflate opens a gzip file; nil: the text is none.
+// inflate returns a reader of a gzip file's content, or nil if body is no gzip file.
 func inflate(body io.Reader) *bufio.Reader {
 	z, err := gzip.NewReader(body)
 	if err != nil {
@@ -17,7 +17,7 @@ func inflate(body io.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(z, sampled)
 }
 
-// limited reads as much of a sitemap as the protocol allows, and counts if there is more.
+// limited reads the first left bytes of a sitemap, and counts the sitemap as cut if there are more.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -38,7 +38,7 @@ func (l *limited) Read(p []byte) (int, error) {
 }
 
 // isURLList reports whether a body is a text sitemap: UTF-8 with one absolute URL on each line
-// (sitemaps.org, "Text file"). A text that only mentions URLs is none.
+// (sitemaps.org, "Text file"). A text that only mentions URLs does not count.
 func isURLList(body []byte) bool {
 	head := body[:min(len(body), 16<<10)]
 	if len(head) < len(body) {

@@ -10,7 +10,7 @@ import (
 // Sketch is the text of an answer in 1 KiB, for comparison with others: the 128 smallest hashes of
 // its shingles, which are the runs of eight characters. The share of hashes that two sketches have
 // in common estimates the share of common shingles (Broder, "On the resemblance and containment of
-// documents", 1997). Sketches of one Sketcher can be compared.
+// documents", 1997). Only sketches of the same Sketcher can be compared.
 type Sketch struct {
 	title  string
 	length int
@@ -25,10 +25,11 @@ const (
 	lengthBy = 10 // lengths may differ by one tenth
 )
 
-// Sketcher makes sketches.
+// Sketcher makes sketches that can be compared. It may be used concurrently.
 type Sketcher struct{ seed maphash.Seed }
 
-// NewSketcher returns a Sketcher.
+// NewSketcher returns a Sketcher with a random seed, so its sketches are of no use to another
+// process.
 func NewSketcher() *Sketcher { return &Sketcher{maphash.MakeSeed()} }
 
 // Sketch returns the sketch of a page. It ignores the requested URL, which error pages repeat.
@@ -48,8 +49,8 @@ func (s *Sketcher) Sketch(p *Look, url string) *Sketch {
 	return k
 }
 
-// essence returns a text without blanks, digits and the URL, its path or its last part. Error pages
-// differ in the URL, the time and a number.
+// essence returns a text in lower case, without blanks, digits and the URL, its path or its last
+// segment. Error pages differ in the URL, the time and a number.
 func essence(text, url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	path := rest[max(0, strings.IndexByte(rest, '/')):]
@@ -66,7 +67,7 @@ func essence(text, url string) string {
 	}, text)
 }
 
-// Like reports whether two answers have about the same text.
+// Like reports whether two answers have the same title and about the same text.
 func (k *Sketch) Like(o *Sketch) bool {
 	shorter, longer := min(k.length, o.length), max(k.length, o.length)
 	if k.title != o.title || longer-shorter > longer/lengthBy {

@@ -54,7 +54,8 @@ func (c *collector) visible(text []byte) {
 // 0xc2 and 0xe1 to 0xe3.
 func maybeBlank(b byte) bool { return b <= ' ' || b == 0xc2 || b-0xe1 <= 2 }
 
-// blank returns the width of the blank at the beginning of the text; zero: there is none.
+// blank returns the width of the blank at the beginning of the text in bytes, or 0 if the text
+// begins with another character.
 func blank(text []byte) int {
 	switch b := text[0]; {
 	case b == ' ' || '\t' <= b && b <= '\r':

@@ -33,7 +33,7 @@ const (
 	Repeats  = "path_repeats" // its path goes in circles
 )
 
-// Trap returns why a URL's path and query look endless, or nothing.
+// Trap returns why a URL's path and query look endless, or "" if they do not.
 func Trap(pathQuery string, now time.Time) (why string) {
 	path, query, _ := strings.Cut(pathQuery, "?")
 	switch {
@@ -73,35 +73,35 @@ func repeats(segments []string) bool {
 }
 
 // Circles finds paths that relative links make longer without end. Such a server shows the same
-// page under every path, so each further segment at least doubles the number of paths. The words of
-// a path may come in any order. The zero value is ready for use. It must not be used
+// page under every path, so each further segment at least doubles the number of paths. The segments
+// of a path may come in any order. The zero value is ready for use. It must not be used
 // concurrently.
 type Circles struct {
-	seen  map[string]bool    // directories in which segments come again
+	seen  map[string]bool    // directories in whose paths segments come again
 	below map[uint64]leading // by the hash of a directory
 	alike int                // links from directories that lead where the two above them lead
 	ended string             // directory of the page last seen, if what lies below is endless
 }
 
-// leading is what the first page of a directory links to below it.
+// leading describes the directories below a directory to which the directory's first page links.
 type leading struct {
 	names uint64 // hash of the names of directories
 	same  int    // directories one above another, with this one, whose pages link to the same names
 }
 
-// Bounds for a host. Where pages at two levels link to the same names, this may be an index by
-// letters or by language. Only the same names at three levels or more are a circle, if many
-// directories would be below that third level.
+// Bounds for a host. Pages at two levels that link to the same names may be an index by letter or
+// by language. The same names at three or more levels are a circle, but only after maxAlike such
+// links.
 const (
 	maxCircles = 100  // directories in which several segments come again
 	maxAlike   = 100  // links from directories that lead where the two above them lead
 	maxLeading = 1000 // directories that are remembered
 )
 
-// Saw takes in the page of a URL, before its links are asked about. A directory is like the one
-// above it only if a link of that name leads from there to it: a server that shows the same page
-// under every path has such links, and directories whose pages all have their pictures beside them
-// do not.
+// Saw records the page of a URL. Call it before Endless is asked about the page's links. A
+// directory is like the directory above only if a link leads from there towards it. A server that
+// shows the same page under every path has such links. Directories whose pages all have their
+// pictures beside them do not.
 func (c *Circles) Saw(url string, p *Page) {
 	c.ended = ""
 	path := weburl.PathQuery(url)
@@ -138,8 +138,8 @@ func (c *Circles) Saw(url string, p *Page) {
 	}
 }
 
-// namesBelow returns the names of the directories below a URL to which a page links, without
-// numbers, and their hash, whatever their order.
+// namesBelow returns the names of the directories right below a URL to which a page links, except
+// numbers, and a hash of the names in any order.
 func namesBelow(url string, p *Page) (names map[string]bool, hash uint64) {
 	names = make(map[string]bool)
 	for _, l := range p.Links {
@@ -157,8 +157,7 @@ func hashOf(text string) uint64 { return maphash.String(seed, text) }
 
 // Endless reports whether a link of the page last seen leads deeper into a circle. A directory
 // below the page's own counts if both repeat segments. So a real tree in which a name comes twice
-// is not a circle. Once a host has as many such directories as it may, every further one is
-// endless, until the crawl of the host ends.
+// is not a circle. Once maxCircles directories have counted, every further one is endless.
 func (c *Circles) Endless(page, link string) bool {
 	from, to := directory(page), directory(link)
 	switch {
@@ -203,7 +202,7 @@ func allNumbers(segments []string) bool {
 }
 
 // endlessCalendar reports whether a URL names a month too far ahead for a page. Any past year may
-// have one; Calendars ends a walk back into the past.
+// have a page; Calendars ends a walk back into the past.
 func endlessCalendar(path, query string, now time.Time) bool {
 	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // larger numbers are no years
 		return true
@@ -229,14 +228,14 @@ func endlessCalendar(path, query string, now time.Time) bool {
 
 func ahead(year int, now time.Time) bool { return year > now.Year()+yearsAhead }
 
-// date is a year and a month in a path, and what is before them.
+// date is the year of a date in a path, and the path before the date.
 type date struct {
 	before string
 	year   int
 }
 
-// inPath finds a date in a path. After another number, or before the extension of an image, there
-// is none: it is column and row of a map tile.
+// inPath finds a date in a path. After another number, or in the path of an image, the digits are
+// no date but the column and row of a map tile.
 func inPath(path string) (d date, ok bool) {
 	if !hasYear(path) {
 		return d, false
@@ -259,8 +258,8 @@ func inPath(path string) (d date, ok bool) {
 	return d, true
 }
 
-// hasYear reports whether there are four digits in a row. Most links have none and need no regular
-// expression.
+// hasYear reports whether there are four digits in a row. Most links have no such digits, and so
+// need no regular expression.
 func hasYear(text string) bool {
 	run := 0
 	for i := range len(text) {
@@ -273,7 +272,8 @@ func hasYear(text string) bool {
 	return false
 }
 
-// pilesUp reports whether a query has grown from link to link.
+// pilesUp reports whether a query seems to have grown from link to link: it has too many
+// parameters, in all or of one name.
 func pilesUp(query string) bool {
 	if query == "" {
 		return false

@@ -48,12 +48,12 @@ func (c *collector) xml(text io.Reader) {
 type xmlElement struct {
 	collector *collector
 	tag       string // Link.Tag for the element's text; empty: the text is no link
-	inside    string // the entry's text that is being read, whose markup is searched
+	inside    string // name of the entry's element that is being read, whose text is searched as markup; empty: none
 	attrs     attributes
 	content   strings.Builder
 }
 
-// end ends an element.
+// end ends an element: it adds the element's text as a link, or searches it as markup.
 func (e *xmlElement) end(name string) {
 	if e.inside != "" && name != e.inside {
 		return
@@ -68,7 +68,7 @@ func (e *xmlElement) end(name string) {
 	e.content.Reset()
 }
 
-// start begins an element. open says that it may have content.
+// start begins an element. open says that the element may have content.
 func (e *xmlElement) start(z *media.Tokenizer, open bool) {
 	text, more := z.TagName()
 	name := media.LocalName(string(text))
@@ -125,7 +125,7 @@ func newTokenizer(r io.Reader, xml bool) *media.Tokenizer {
 	return z
 }
 
-// ended counts if a tokenizer has stopped before the end of its text.
+// ended counts a cut if the tokenizer has stopped at a token that is too long.
 func (c *collector) ended(z *media.Tokenizer) {
 	if errors.Is(z.Err(), html.ErrBufferExceeded) {
 		c.cut(CutBytes)

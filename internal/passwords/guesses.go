@@ -20,7 +20,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// How many wrong passwords are allowed at once, and after how long another one is.
+// Numbers of wrong passwords that are allowed at once, and times after which one more is allowed.
 const (
 	Burst = 10 // of one account from one address
 	Every = 6 * time.Second
@@ -48,7 +48,7 @@ type Try struct {
 	Remote string // the client's address, such as "192.0.2.1:7"
 }
 
-// Result is the result of a try.
+// Result says how a try ended, for Limiter.Told.
 type Result int
 
 const (
@@ -138,15 +138,15 @@ func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context)
 	return false, nil
 }
 
-// tell passes the result of a try to Told.
+// tell passes the result of a try to Told, if that is set.
 func (l *Limiter) tell(ctx context.Context, t Try, r Result) {
 	if l.Told != nil {
 		l.Told(ctx, t, r)
 	}
 }
 
-// reserve counts a try before it is checked, and returns the buckets in which it did. It does not
-// count credentials that were right before.
+// reserve counts a try before it is checked, and returns the buckets that count it. It does not
+// count credentials that were right before. If a bucket is full, it returns a *TooMany.
 func (l *Limiter) reserve(ctx context.Context, p pair, id [sha256.Size]byte, remote string) ([]*bucket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,13 +185,13 @@ func (l *Limiter) buckets(p pair) []*bucket {
 	return []*bucket{of, from}
 }
 
-// bucket counts recent wrong passwords. It forgets one of them after each time every.
+// bucket counts recent wrong passwords. It forgets one of them in each period of length every.
 type bucket struct {
 	burst float64
 	every time.Duration
 	held  float64 // at the time of at
 	at    time.Time
-	told  bool // the log has a line that the bucket is full, and it was not empty since
+	told  bool // the log has a line that the bucket is full, and the bucket was not empty since
 }
 
 func (b *bucket) look(now time.Time) float64 {
@@ -202,7 +202,7 @@ func (b *bucket) look(now time.Time) float64 {
 	return b.held
 }
 
-// wait returns how long it takes until there is room for one more; 0: there is room now.
+// wait returns the time until the bucket has room for one more wrong password; 0 means now.
 func (b *bucket) wait(now time.Time) time.Duration {
 	return time.Duration(max(0, b.look(now)+1-b.burst) * float64(b.every))
 }
@@ -213,7 +213,7 @@ func (b *bucket) giveBack(now time.Time) { b.held = max(0, b.look(now)-1) }
 // short cuts a name for logs and tables, since anybody can send names of any length.
 func short(name string) string { return name[:min(len(name), 64)] }
 
-// KeyedHash returns a keyed hash of a list of texts.
+// KeyedHash returns the HMAC-SHA-256 of texts, each preceded by its length.
 func KeyedHash(key []byte, texts ...string) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, key)
 	for _, s := range texts {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Limits are the limits for a server's connections.
+// Limits bound the connections that a server keeps open.
 type Limits struct {
 	Total      int // connections at once
 	PerAddress int // from one IPv4 address or IPv6 /64; no limit for loopback, where a proxy may be
@@ -18,7 +18,7 @@ type Limits struct {
 	Unbounded func(netip.Addr) bool
 }
 
-// Guard enforces the limits through http.Server.ConnState.
+// Guard closes connections beyond the limits. Its ConnState must be set as http.Server.ConnState.
 type Guard struct {
 	limits Limits
 
@@ -115,8 +115,8 @@ func (g *Guard) forget(c net.Conn) {
 	}
 }
 
-// originOf returns the network whose connections are counted together; the zero Prefix: they are
-// not bounded.
+// originOf returns the network under which PerAddress counts a connection, or the zero Prefix if
+// PerAddress does not apply to it.
 func (g *Guard) originOf(c net.Conn) netip.Prefix {
 	addr := Addr(c.RemoteAddr().String())
 	if addr.IsLoopback() || g.limits.Unbounded != nil && g.limits.Unbounded(addr) {

@@ -10,6 +10,7 @@
 // # Connections
 //
 // Guard limits the connections of an HTTP server, in total and from one address. If there is no
-// room for a new connection, the connection that has been idle longest is closed; only if none is
-// idle, the new one is. So thousands of connections that are opened and left idle lock nobody out.
+// room for a new connection, the connection that has been idle longest is closed or, if no
+// connection is idle, the new one. So thousands of connections that are opened and left idle lock
+// nobody out.
 package peer

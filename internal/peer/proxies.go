@@ -44,9 +44,9 @@ const Unknown = "unknown"
 // Handler passes each request on to next with its client's address as RemoteAddr (with port 0, if
 // the proxy does not name the port). If a proxy sends the request, the address comes from
 // X-Forwarded-For or Forwarded (RFC 7239): it is the last address there that is not a proxy's,
-// since the client itself may have written those before it. A request with neither header is the
-// proxy's own. The address is Unknown if a header names none, or if both headers are there and
-// differ: one of the two may be the client's own.
+// since the client itself may have written the addresses before that. A request with neither header
+// is the proxy's own. The address is Unknown if a header names no address, or if both headers are
+// there and differ: one of the two may be the client's own.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
 		return next
@@ -86,7 +86,7 @@ func (p Proxies) client(x, rfc []string) string {
 }
 
 // last goes through a header's hops from the nearest one on, and returns the first that is not a
-// proxy.
+// proxy. If a hop cannot be read, or none is left, it returns the hop before.
 func (p Proxies) last(values []string, parse func(string) netip.AddrPort) (client netip.AddrPort) {
 	hops := strings.Split(strings.Join(values, ","), ",")
 	for _, hop := range slices.Backward(hops) {

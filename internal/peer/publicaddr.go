@@ -8,8 +8,8 @@ type block struct {
 	rfc    string // RFC that reserves it
 }
 
-// special lists the blocks of IANA's registries of special-purpose addresses, and those that
-// are set aside for several receivers or for later use:
+// special lists the blocks of IANA's registries of special-purpose addresses, and those reserved
+// for multicast or for later use:
 //
 //	https://www.iana.org/assignments/iana-ipv4-special-registry
 //	https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -53,8 +53,8 @@ var (
 	// fe80::/10 (RFC 4291), fec0::/10 (RFC 3879), ff00::/8 (RFC 4291), and nobody's addresses.
 	global = netip.MustParsePrefix("2000::/3")
 
-	// Addresses with these prefixes contain an IPv4 address, to which a translator or relay sends
-	// on.
+	// Addresses with these prefixes contain an IPv4 address. A translator or relay forwards packets
+	// to it.
 	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: in the last four bytes
 	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056: in the four bytes after the prefix
 )

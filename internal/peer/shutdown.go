@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Shutdown is server.Shutdown, but notices soon that the last request has ended: the other looks
-// less and less often, in the end twice a second.
+// Shutdown is server.Shutdown, but notices within 50 ms that the last request has ended.
+// server.Shutdown looks less and less often, in the end twice a second.
 func Shutdown(ctx context.Context, server *http.Server) error {
 	const look = 50 * time.Millisecond
 	for {

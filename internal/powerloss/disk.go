@@ -24,7 +24,7 @@ type node struct {
 	dirty  bool   // data is not durable
 }
 
-// change is a change of a directory's entry.
+// change is the creation, replacement or removal of a directory's entry.
 type change struct {
 	to    *node   // new entry; nil: removed
 	needs *change // change that must be on disk before this one; nil: none

@@ -2,9 +2,9 @@
 //
 // A Recorder is a file system that performs and records a program's operations. States then yields,
 // for a power failure after any number of operations, states in which the disk may be found. All
-// synced changes are there; any of the others may be missing. Journaling file systems lose less.
-// POSIX allows all of these losses. It also allows one that States leaves out: a rename that loses
-// the file that it moves.
+// synced changes are there; any other change may be missing. Journaling file systems lose less.
+// POSIX allows all of these losses. It also allows a loss that States leaves out: that of a file
+// during its rename.
 //
 //   - Unsynced bytes of a file may be missing, all of them or the second half, or may be zeros.
 //   - A change of a directory's entry may be lost, independently of other changes, unless the

@@ -120,7 +120,8 @@ func Parse(text string) ([]Preference, error) {
 	return f.list, nil
 }
 
-// Value returns the value of one preference in a result of Of; empty: the preference is not there.
+// Value returns the value of one preference in a result of Of, or "" if the result lacks the
+// preference.
 func Value(text, name string) string {
 	all, _ := Parse(text) // the indexes have been checked
 	for _, p := range all {
@@ -131,7 +132,7 @@ func Value(text, name string) string {
 	return ""
 }
 
-// found holds the preferences that were found so far.
+// found collects the preferences of a response.
 type found struct{ list []Preference }
 
 // add adds a value. Several values of one name become a list, as in HTTP's headers.
@@ -148,7 +149,7 @@ func (f *found) add(name, value string) {
 	}
 }
 
-// String returns the line.
+// String returns the preferences as the line that Of returns.
 func (f found) String() string {
 	var parts []string
 	for _, name := range Names() {
@@ -165,7 +166,7 @@ func (f found) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// escape writes a value, and reports whether it had to cut it.
+// escape returns a value in its written form, and whether it was cut to maxValue bytes.
 func escape(value string) (written string, cut bool) {
 	var b strings.Builder
 	for i := range len(value) {

@@ -12,14 +12,14 @@ import (
 	"sheaf/internal/media"
 )
 
-// Robot is the product token of Sheaf's robots: by it a robots.txt names them.
+// Robot is the product token by which a robots.txt names Sheaf's robots.
 const Robot = "sheaf-robotd"
 
 // MaxRobots is the part of a robots.txt that is read, in bytes (RFC 9309, 2.5).
 const MaxRobots = 500 << 10
 
-// MaxCrawlDelay is the limit for a Crawl-delay. A long delay may slow a host down, but not exclude
-// it.
+// MaxCrawlDelay is the limit for a Crawl-delay. A long delay may slow the visits to a host, but not
+// prevent them.
 const MaxCrawlDelay = 24 * time.Hour
 
 // Robots is the content of a host's robots.txt. The zero value allows everything.
@@ -133,7 +133,7 @@ func parseDelay(s string) time.Duration {
 }
 
 // Allowed reports whether the agent, a product token or a whole User-Agent header, may fetch a path
-// with its query. The longest matching rule decides; among equally long ones, one that allows.
+// with its query. The longest matching rule decides; among equally long rules, one that allows.
 func (r *Robots) Allowed(agent, pathQuery string) bool {
 	path := normalizePath(pathQuery)
 	if path == "/robots.txt" {
@@ -153,12 +153,12 @@ func (r *Robots) Allowed(agent, pathQuery string) bool {
 }
 
 // groupsOf yields the agent's groups, which count as one. If no group names the agent, it yields
-// those for all.
+// the groups for all agents.
 func (r *Robots) groupsOf(agent string) iter.Seq[*group] {
 	return chosen(r.groups, agent, func(g *group) []string { return g.agents })
 }
 
-// chosen yields the groups that name the agent or, if none does, those for all.
+// chosen yields the groups that name the agent or, if no group does, the groups for all agents.
 func chosen[G any](groups []G, agent string, agents func(*G) []string) iter.Seq[*G] {
 	token := productToken(agent)
 	names := func(g *G) bool { return slices.Contains(agents(g), token) }

@@ -38,7 +38,7 @@ func (r *Robots) hoursOf(agent string) iter.Seq[*hours] {
 }
 
 // CrawlDelay returns the time between two visits that the agent's group asks for; zero if it asks
-// for none.
+// for no delay.
 func (r *Robots) CrawlDelay(agent string) time.Duration {
 	var delay time.Duration
 	for h := range r.hoursOf(agent) {
@@ -47,8 +47,8 @@ func (r *Robots) CrawlDelay(agent string) time.Duration {
 	return delay
 }
 
-// parseRate parses "1/10m", one document in ten minutes, as the time between two. It ignores a time
-// of day after it, which would lift the limit at other times.
+// parseRate parses "1/10m", one document in ten minutes, as the time between two documents. It
+// ignores a time of day behind that, since the limit would not hold at other times.
 func parseRate(s string) time.Duration {
 	s, _, _ = strings.Cut(s, " ")
 	count, period, ok := strings.Cut(s, "/")
@@ -88,8 +88,8 @@ func parseClock(s string) (time.Duration, bool) {
 	return time.Duration(n/100)*time.Hour + time.Duration(n%100)*time.Minute, true
 }
 
-// VisitAt returns when the agent may visit: now or, if its group has visit times (in UTC), the next
-// such time.
+// VisitAt returns the first time, from now on, at which the agent's group allows visits. If the
+// group has no visit times, that is now.
 func (r *Robots) VisitAt(agent string, now time.Time) time.Time {
 	var best time.Time
 	for h := range r.hoursOf(agent) {

@@ -15,7 +15,8 @@ func normalizePath(path string) string {
 	return normalize(path, "*$")
 }
 
-// normalizePattern does the same with a rule's pattern. In it, * and a final $ keep their meaning.
+// normalizePattern returns a rule's pattern in the form of normalizePath, except that * and a final
+// $ keep their meaning.
 func normalizePattern(pattern string) string {
 	body, anchored := strings.CutSuffix(pattern, "$")
 	body = normalize(body, "$")

@@ -5,9 +5,9 @@ import "strings"
 // Tag is what a page asks of those who copy it.
 type Tag struct{ NoIndex, NoFollow, NoArchive bool }
 
-// ReadTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot:
-// noindex, nofollow"; all of its words then apply only to that agent. Values without a name always
-// apply, too: the strictest combination is used.
+// ReadTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot: noindex,
+// nofollow"; all of its words then apply only to that agent. Values without a name apply to every
+// agent. The words of all values that apply are combined.
 func ReadTag(values []string, agent string) (t Tag) {
 	token := productToken(agent)
 	for _, value := range values {
@@ -34,7 +34,7 @@ func ReadTag(values []string, agent string) (t Tag) {
 	return t
 }
 
-// takesValue distinguishes words with a value after a colon from agents' names.
+// takesValue reports whether a word before a colon is a rule with a value, and not an agent's name.
 func takesValue(word string) bool {
 	switch word {
 	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":

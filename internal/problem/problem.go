@@ -1,4 +1,4 @@
-// Package problem answers HTTP requests with errors in the form of all the service's paths:
+// Package problem answers HTTP requests with errors, in the form that all the service's paths use:
 // application/problem+json (RFC 9457), with a title for people, a detail that says what is wrong
 // and what to do, and a stable reason for programs.
 package problem
@@ -18,8 +18,8 @@ import (
 )
 
 // Write sends p as the whole answer. The default status is 500, the default title is that of the
-// status. If p.Next is set, the answer also has Retry-After. The answer's header has the request's
-// ID.
+// status. If p.Next is set, the answer also has Retry-After. The request's ID is taken from the
+// answer's header.
 func Write(w http.ResponseWriter, p wire.Problem) {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
@@ -52,16 +52,18 @@ func (e *Error) Error() string {
 	return e.Title
 }
 
-// New returns an Error with a status, a reason code and a detail.
+// New returns an Error. reason is a stable code for programs. detail says what is wrong and what to
+// do.
 func New(status int, reason, detail string) *Error {
 	return &Error{Status: status, Reason: reason, Detail: detail}
 }
 
 // Handler runs f and answers with the error that f returns. It sends an *Error, or the result of an
-// error's method Problem, as it is. If the database or the store does not answer, it sends a 503;
-// if a disk is full, a 507; for any other error, a 500. Their causes go to the log and not to the
-// client. When f returns an error, it must not have begun its answer. If f fails because the client
-// has hung up, that is logged at debug level only.
+// error's method Problem, as it is. For a body that is too large it sends a 413. If the database or
+// the store does not answer, it sends a 503; if a disk is full, a 507; for any other error, a 500.
+// The causes of these three go to the log and not to the client. When f returns an error, it must
+// not have begun its answer. If f fails because the client has hung up, that is logged at debug
+// level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}

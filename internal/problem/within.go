@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Patience is how long a page may take; most of the time is the database's.
+	// Patience is how long a page may take. The database takes most of that time.
 	Patience = 5 * time.Second
 
 	// NotAnswering is the detail of an answer that took too long.
@@ -41,7 +41,7 @@ func notAnswering(r *http.Request, err error) bool {
 	return errors.Is(context.Cause(r.Context()), errLate) || errors.As(err, &network)
 }
 
-// later is the answer to such a request.
+// later returns the answer if the database or the store does not answer.
 func later() wire.Problem {
 	return wire.Problem{Status: http.StatusServiceUnavailable, Reason: "not_answering", Detail: NotAnswering,
 		Next: time.Now().Add(tryAgain).UTC().Format(time.RFC3339)}

@@ -21,7 +21,7 @@ type Document struct {
 	Components map[string]map[string]any `yaml:"components"`
 }
 
-// operation is the description of a Route.
+// operation is the OpenAPI description of a Route.
 type operation struct {
 	Tags        []string       `yaml:"tags"`
 	Summary     string         `yaml:"summary"`
@@ -232,7 +232,7 @@ func (rt Route) meaning(variables map[string]string, name string) string {
 }
 
 // describe returns the description of a parameter. meaning is the text for a path variable whose
-// field has none.
+// field has no doc tag.
 func (f field) describe(s *schemas, meaning string) object {
 	p := object{"name": f.name, "in": f.where, "schema": f.schema(s)}
 	if f.where == "path" || f.tag.Get("required") != "" {

@@ -70,8 +70,8 @@ func (f field) of(in reflect.Value) reflect.Value {
 	return in.FieldByIndex(f.index)
 }
 
-// fields returns the variables of the path and the parameters of the query. A request that is a
-// string is the path's only variable.
+// fields returns the variables of the path, the parameters of the query and the fields of the form.
+// A request that is a string is the path's only variable.
 func (rt Route) fields() (list []field) {
 	if rt.In.Kind() == reflect.String {
 		return []field{{name: rt.variables()[0], where: "path", kind: rt.In}}
@@ -122,7 +122,7 @@ func (rt Route) check() {
 	}
 }
 
-// read decodes a request.
+// read decodes a request's body, query and path variables into in.
 func (rt Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) error {
 	if body, at := rt.bodyOf(); body != nil {
 		into := in
@@ -168,7 +168,7 @@ func decode[In any](reason string, given map[string]url.Values) (in In, err erro
 	return in, err
 }
 
-// Values returns the query that Query decodes to in. It leaves out fields that are zero.
+// Values is the inverse of Query. It leaves out fields that are zero.
 func Values[In any](in In) url.Values {
 	query, _ := Route{In: reflect.TypeFor[In]()}.values(reflect.ValueOf(in))
 	return query
@@ -323,7 +323,7 @@ func (o Op[In, Out]) Call(in In) (ref string, body any) {
 	return ref, body
 }
 
-// Name sets the variables of the path in a request, in their order.
+// Name sets the path variables of a request, in the order of In's fields.
 func (o Op[In, Out]) Name(in *In, variables []string) {
 	for _, f := range o.fields() {
 		if f.where == "path" && len(variables) > 0 {

@@ -118,8 +118,8 @@ func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, s
 	return o
 }
 
-// Answering returns the operation with another status of success and the description of that
-// answer; empty: the usual one.
+// Answering returns the operation with another status of success. text describes that answer;
+// empty: the usual description.
 func (o Op[In, Out]) Answering(status int, text string) Op[In, Out] {
 	o.Status, o.Text = status, text
 	return o
@@ -164,15 +164,15 @@ func (o Op[In, Out]) Takes(media ...string) Op[In, Out] {
 	return o
 }
 
-// Handler answers a request. An error that it returns becomes the answer, so it must not have begun
-// one before.
+// Handler answers a request. An error that it returns becomes the answer, so the handler must not
+// have begun an answer before.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
 // Mount adds the handler of a route to a router, behind the check of who calls it.
 type Mount func(Route, Handler)
 
-// On mounts the operation. do gets the decoded request and returns the answer. It is called
-// concurrently.
+// On mounts the operation. do gets the decoded request and returns the answer. It must allow
+// concurrent calls.
 func (o Op[In, Out]) On(mount Mount, do func(context.Context, In) (Out, error)) {
 	mount(o.Route, o.Handler(do))
 }
@@ -188,7 +188,7 @@ func Done[In any](do func(context.Context, In) error) func(context.Context, In) 
 	return func(ctx context.Context, in In) (None, error) { return None{}, do(ctx, in) }
 }
 
-// Handler returns the operation's handler.
+// Handler returns a handler that decodes the request, calls do and encodes the answer.
 func (o Op[In, Out]) Handler(do func(context.Context, In) (Out, error)) Handler {
 	parameters := o.parameters()
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -230,7 +230,7 @@ func with(w http.ResponseWriter, r *http.Request, parameters []string) *http.Req
 // Header returns the header of the answer, for the function of an operation to set fields.
 func Header(ctx context.Context) http.Header { return ctx.Value(exchangeKey{}).(exchange).header }
 
-// Request returns the HTTP request, for the function of an operation. Its body has been read.
+// Request returns the HTTP request, for the function of an operation. A JSON body has been read.
 func Request(ctx context.Context) *http.Request { return ctx.Value(exchangeKey{}).(exchange).request }
 
 // Parameters returns the names of the operation's query parameters. They must not be changed.
@@ -238,7 +238,7 @@ func Parameters(ctx context.Context) []string {
 	return ctx.Value(exchangeKey{}).(exchange).parameters
 }
 
-// Link adds a Link header, with a relation such as "next", to the same path with changed
+// Link sets the Link header, for a relation such as "next". It leads to the same path with changed
 // parameters. An empty value removes a parameter.
 func Link(ctx context.Context, relation string, changed map[string]string) {
 	r := Request(ctx)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// object is a part of a description.
+// object is a JSON object in a description.
 type object = map[string]any
 
 // schemas makes schemas of Go types as encoding/json writes them.
@@ -82,7 +82,7 @@ func (s *schemas) plain(t reflect.Type) object {
 	panic(fmt.Sprintf("%v has no JSON", t))
 }
 
-// name returns the name of a struct's schema. It makes the schema if there is none yet.
+// name returns the name of a struct's schema. At the first call for a struct it makes the schema.
 func (s *schemas) name(t reflect.Type) string {
 	if name, ok := s.names[t]; ok {
 		return name

@@ -23,10 +23,11 @@ type Signing struct {
 	Private ed25519.PrivateKey
 }
 
-// Public returns the public half.
+// Public returns the public key, by which others verify the service's signatures.
 func (s Signing) Public() ed25519.PublicKey { return s.Private.Public().(ed25519.PublicKey) }
 
-// Signer returns the current key. It may be used concurrently. Call it again for each signature.
+// Signer returns the current key. It may be used concurrently. Call Signing again for each
+// signature, since the key may have changed.
 type Signer interface {
 	Signing(ctx context.Context) (Signing, error)
 }
@@ -60,7 +61,8 @@ type Ring struct {
 	loaded Signing    // the key of the last call of Signing
 }
 
-// New returns the keys in d, which internal/db has opened. The first one must be there.
+// New returns the Ring of the keys in d, which internal/db has opened. The first key must have been
+// entered: see EnterFirst.
 func New(d *sql.DB, keeper Keeper) *Ring { return &Ring{db: d, keeper: keeper} }
 
 // Signing returns the key that signs. When a new key has come into use, Signing destroys the
@@ -144,7 +146,8 @@ func EnterFirst(ctx context.Context, d *sql.DB, public ed25519.PublicKey) error 
 	return nil
 }
 
-// Known returns the public half of the key that signs and its number; nil if there is none yet.
+// Known returns the public half of the key that signs, and its number. If there is no key yet, they
+// are nil and 1.
 func Known(ctx context.Context, d *sql.DB) (public ed25519.PublicKey, number int64, err error) {
 	err = d.QueryRowContext(ctx, `SELECT public, COALESCE((SELECT number FROM service_keys k WHERE k.public = s.public), 1) FROM service_key s`).
 		Scan((*[]byte)(&public), &number)
@@ -154,8 +157,8 @@ func Known(ctx context.Context, d *sql.DB) (public ed25519.PublicKey, number int
 	return public, max(number, 1), nil
 }
 
-// Announce makes the next key, unless there is one, and signs a statement about it with the current
-// key. The current key goes on signing.
+// Announce makes the next key, unless there is one already, and signs a statement about it with the
+// current key. The current key goes on signing.
 func (r *Ring) Announce(ctx context.Context) error {
 	now, err := r.Signing(ctx)
 	if err != nil {
@@ -275,7 +278,7 @@ type Path struct {
 	Chain  []wire.KeyStatement
 }
 
-// Find returns the way from a key to the newest one.
+// Find returns a key's Path. keys must be in the order of List.
 func Find(keys []Key, public []byte) (p Path) {
 	for _, k := range keys {
 		p.Newest = k.Number

@@ -2,9 +2,9 @@
 // random token; everything else is in the database, so that all processes know all sessions.
 //
 // A session ends by log-out, when it has not been used for a while, and some time after the log-in
-// in any case. It also holds a mark of the credentials with which it began. Its readers compare the
-// mark with that of the current credentials, so a new password ends the sessions that began with
-// the old one.
+// in any case. It also holds a mark of the credentials with which it began. The callers of Who
+// compare the mark with that of the current credentials, so a new password ends the sessions that
+// began with the old one.
 package session
 
 import (
@@ -46,7 +46,8 @@ const (
 	DefaultLife = 7 * 24 * time.Hour
 )
 
-// Paths of the log-in page, which Ask leads to, and of the form that logs out.
+// Paths of the log-in page, to which Ask leads, of the page for a forgotten password, and of the
+// form that logs out.
 const (
 	PathLogin  = "/login"
 	PathReset  = PathLogin + "/reset"
@@ -81,7 +82,7 @@ func New(opt Options) *Sessions {
 	return &Sessions{manager: m, store: s, secure: strings.HasPrefix(opt.Public, "https:"), limit: queryTime * time.Duration(max(1, opt.Slower))}
 }
 
-// Given reports whether a request carries the cookie of a session, which may have ended.
+// Given reports whether a request carries the cookie of a session. The session may have ended.
 func (s *Sessions) Given(r *http.Request) bool { return s != nil && s.token(r) != "" }
 
 // queryTime is how long the database may take to find a session. It is short, because downloads
@@ -104,8 +105,8 @@ func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error)
 	return who, who.Name != "", nil
 }
 
-// Ask sends a browser without credentials to the log-in page, which leads back. It returns false
-// for a program, which the caller must answer in another way.
+// Ask sends a browser without credentials to the log-in page. From there the log-in leads back. For
+// any other request, such as a program's, it returns false, and the caller must answer.
 func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	if s == nil || r.Header.Get("Authorization") != "" || !webpage.Wanted(r) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -178,9 +179,9 @@ func (s *Sessions) CookieName(r *http.Request, name string) string {
 	return name
 }
 
-// Cookie returns a cookie for the whole service. Scripts cannot read it, and of requests from other
-// sites only links send it. The browser forgets it when the browser is closed; an empty value
-// deletes it.
+// Cookie returns a cookie for the whole service. Scripts cannot read it. A request from another
+// site has it only if the reader follows a link. The browser forgets it when the browser is closed;
+// an empty value deletes it.
 func (s *Sessions) Cookie(r *http.Request, name, value string) *http.Cookie {
 	c := &http.Cookie{Name: s.CookieName(r, name), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.overTLS(r)}
 	if value == "" {

@@ -24,7 +24,8 @@ const clockError = 5 * time.Minute
 // touchEvery.
 const touchEvery = 20
 
-// FindCtx returns a session's data. It moves the session's end to the idle time from now.
+// FindCtx returns a session's data. It moves the session's end to the idle time from now, but not
+// beyond the session's life.
 func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
 	var begun, expires time.Time
 	err = s.db.QueryRowContext(ctx, `SELECT data, begun, expires FROM sessions WHERE token = ?`, token).Scan(&data, db.At(&begun), db.At(&expires))

@@ -8,7 +8,7 @@ import (
 
 // Show returns the settings in a struct, given as a pointer, as lines such as `http.listen:
 // ":8080"`, for diagnostics. For a field with the tag secret a line only says whether it is set. A
-// URL is shown without its password. secrets are the values that Show leaves out.
+// URL is shown without its password. secrets are the values of these fields that are set.
 func Show(of any) (lines, secrets []string) {
 	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
 		value := fmt.Sprintf("%v", f.value.Interface())

@@ -24,7 +24,7 @@ type Meter struct {
 }
 
 // NewMeter begins to measure the bytes that are written to the connection from now on. It returns
-// nil if the system does not tell.
+// nil if c is nil, or if the system does not tell which bytes are acknowledged.
 func NewMeter(c *net.TCPConn) *Meter {
 	if c == nil {
 		return nil
@@ -71,7 +71,7 @@ type Taken struct {
 const (
 	oftenest = time.Millisecond
 	seldom   = 250 * time.Millisecond
-	fraction = 50 // divides the time since the transfer's beginning, which gives the interval
+	fraction = 50 // the interval is the time since the transfer's beginning divided by this, within these bounds
 )
 
 // stopTime is how long transfers that are followed still have when their Follower is closed.
@@ -86,8 +86,8 @@ type Follower struct {
 	places  chan struct{}
 }
 
-// mostFollowed is how many transfers are followed at once. For further ones, Follow calls done at
-// once.
+// mostFollowed is how many transfers are followed at once. For further transfers, Follow calls done
+// at once.
 const mostFollowed = 10_000
 
 // NewFollower makes a follower, which must be closed.
@@ -105,9 +105,10 @@ func (f *Follower) Close() {
 	f.cancel()
 }
 
-// Follow calls done when the peer has acknowledged bytes bytes since the meter's beginning, has
-// acknowledged none for the time patience, or has ended its connection. It calls done from another
-// goroutine, or at once if one of these conditions holds already. begun is when the transfer began.
+// Follow calls done once the peer has acknowledged all of the transfer's bytes, has acknowledged
+// none for the time patience, or has ended its connection, or once f is closed. It calls done from
+// another goroutine, or at once if the transfer has ended already. begun is when the transfer
+// began.
 func (f *Follower) Follow(m *Meter, begun time.Time, bytes int64, patience time.Duration, done func(Taken)) {
 	r, over := m.verdict(bytes)
 	if !over {

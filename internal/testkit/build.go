@@ -14,8 +14,8 @@ import (
 	"sheaf/internal/files"
 )
 
-// builds has a func() (string, error), which builds once, for each program that this test process
-// needs, by folder, package and flags.
+// builds has, by folder, package and flags, a func() (string, error) for each program that this
+// test process needs. The function builds the program at its first call.
 var builds sync.Map
 
 // Build returns the path of a program that `go build` makes from one of the project's packages with
@@ -54,7 +54,7 @@ func build(t testing.TB, dir, pkg string, flags []string) string {
 
 // goBuild runs go build in dir, without fetching modules. Go does nothing if the program is up to
 // date. The program does not contain its commit, because the checkout may belong to another user,
-// whose repository git does not open.
+// and git does not open such a repository.
 func goBuild(dir, pkg string, flags []string) (string, error) {
 	name := path.Base(pkg)
 	if pkg == "." {
@@ -89,7 +89,7 @@ func cache() string {
 	return filepath.Join(dir, "sheaf-test")
 }
 
-// lock waits until no other process builds into the folder.
+// lock waits until no other process has locked the file called name, and locks it until unlock.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // Certificate returns a new self-signed certificate for a name or an IP address, for localhost and
-// for 127.0.0.1, and its key, in PEM. It is valid from from to to. Clients can trust it as a root.
+// for 127.0.0.1, and its key, in PEM. It is valid between the times from and to. Clients can trust
+// it as a root.
 func Certificate(t testing.TB, name string, from, to time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -28,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// NewPage opens a browser window for the test, which shares neither cookies nor storage with
-// others. Without Chromium the test is skipped.
+// NewPage opens a browser window for the test. The window shares neither cookies nor storage with
+// other windows. Without Chromium the test is skipped.
 func NewPage(t *testing.T) context.Context {
 	t.Helper()
 	program := Tool(t, "chromium")

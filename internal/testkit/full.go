@@ -17,8 +17,8 @@ func Size(usual, full int) int {
 	return usual
 }
 
-// Long skips a test that only the long form has. test/long.txt says whether `.ci/run` or
-// `make soak` runs it.
+// Long skips the test unless the tests run in their long form. test/long.txt says whether `.ci/run`
+// or `make soak` runs it.
 func Long(t testing.TB) {
 	t.Helper()
 	if !Full() {

@@ -18,9 +18,10 @@ const memory = "/dev/shm"
 // be small.
 const roomInMemory = 1 << 30
 
-// forFiles returns the folder for tests' temporary folders in memory, or "" for the system's. A
-// TMPDIR in the environment is used for all files. GOTMPDIR is where go puts a test's program; it
-// is used, too, since it may be in memory on a system whose own folder in memory is small.
+// forFiles returns the folder in which tests make their temporary folders, or "" for the system's.
+// TMPDIR comes first: the system uses it for all files. Then comes GOTMPDIR, where go puts a test's
+// program: it may be in memory even where the folder memory is small. The folder memory comes last,
+// if it has enough room.
 func forFiles(memory string) string {
 	if os.Getenv("TMPDIR") != "" {
 		return ""

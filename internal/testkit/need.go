@@ -70,7 +70,7 @@ func MissingTool(t testing.TB, name string) {
 	Missing(t, "needs the program %s", name)
 }
 
-// debianPackage returns the Debian package that has a program, or "" if there is none.
+// debianPackage returns the Debian package that has a program, or "" if tools.txt does not name it.
 func debianPackage(program string) string {
 	for line := range strings.Lines(tools) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == program {

@@ -97,7 +97,7 @@ func (p *Process) Ended() error {
 	return p.err
 }
 
-// HasEnded reports whether the process has ended.
+// HasEnded reports, without waiting, whether the process has ended.
 func (p *Process) HasEnded() bool {
 	select {
 	case <-p.ended:

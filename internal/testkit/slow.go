@@ -44,7 +44,8 @@ func Trickle(w io.Writer, bytes []byte, pause time.Duration) {
 	}
 }
 
-// ReadSlowly reads up to n bytes evenly, in about the time within, and returns how many there were.
+// ReadSlowly reads up to n bytes, evenly spread over the duration within, and returns how many it
+// has read.
 func ReadSlowly(t testing.TB, r io.Reader, n int64, within time.Duration) int64 {
 	t.Helper()
 	const step = 32 << 10

@@ -26,8 +26,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually repeats try until it returns nil. If try does not within Patience, the test fails with
-// the last error. what names the awaited event, for the message.
+// Eventually repeats try until it returns nil. If that takes longer than Patience, the test fails
+// with the last error. what names the awaited event, for the message.
 func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	pause := time.Millisecond
@@ -55,7 +55,8 @@ func Until(t testing.TB, what string, holds func() bool) {
 	})
 }
 
-// Receive returns the next value of a channel, and fails the test if there is none within Patience.
+// Receive returns the next value of a channel, and fails the test if no value comes within
+// Patience.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -67,8 +68,8 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// For yields round numbers until the time d is over. It is for tests that search for faults in as
-// many rounds as fit.
+// For yields the numbers of rounds, from 0 on, until the time d is over. It is for tests that
+// search for faults in as many rounds as fit.
 func For(d time.Duration) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		end := time.Now().Add(d)

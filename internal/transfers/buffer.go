@@ -11,11 +11,11 @@ import (
 // download itself. No download waits for the buffer or fails because of it. Its methods may be
 // called concurrently.
 //
-// A download is written within Delay, in one commit with others. When the service stops, Flush
-// writes the waiting ones. If the process is killed, the downloads of the last Delay and of an
-// unfinished commit are lost. While the database cannot be reached, at most Most downloads wait;
-// further ones are counted and dropped. A commit of unknown result is repeated, so a download may
-// be recorded twice. Quotas do not depend on these records: see account.Meter.
+// A download is written within Delay, in one commit with other downloads. When the service stops,
+// Flush writes the waiting downloads. If the process is killed, the downloads of the last Delay and
+// of an unfinished commit are lost. While the database cannot be reached, at most Most downloads
+// wait; further ones are counted and dropped. A commit of unknown result is repeated, so a download
+// may be recorded twice. Quotas do not depend on these records: see account.Meter.
 type Buffer struct {
 	to  Writer
 	log *slog.Logger
@@ -47,7 +47,7 @@ func NewBuffer(w Writer, log *slog.Logger) *Buffer {
 	return &Buffer{to: w, log: log, full: make(chan struct{}, 1)}
 }
 
-// Record adds a download. It does not wait and does not fail.
+// Record adds a download, or drops it if Most wait already. It does not wait and does not fail.
 func (b *Buffer) Record(_ context.Context, t Transfer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +90,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes all waiting downloads, in batches, until one fails.
+// Flush writes all waiting downloads in batches, until the write of a batch fails.
 func (b *Buffer) Flush(ctx context.Context) error { return b.write(ctx, 1) }
 
 // write writes waiting downloads in batches, until fewer than least of them wait.

@@ -52,7 +52,7 @@ type Query struct {
 	Limit     int    `query:"limit" min:"1" max:"10000" default:"100" doc:"transfers at most"`
 }
 
-// Filter returns the query as a Filter.
+// Filter returns the query as a Filter, or an error if Since is not in the form of RFC 3339.
 func (q Query) Filter() (f Filter, err error) {
 	f = Filter{Who: q.Who, Direction: q.Direction, Before: q.Before, Limit: q.Limit}
 	if q.Since != "" {

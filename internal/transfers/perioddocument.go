@@ -107,7 +107,7 @@ func WritePeriodsCSV(w io.Writer, list []PeriodLine) error {
 	return out.Error()
 }
 
-// WritePeriods writes the periods as a table.
+// WritePeriods writes the periods as a table of aligned text.
 func WritePeriods(w io.Writer, list []PeriodLine) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "begin\tname\tway\ttransfers\tbytes\tseconds\tbytes/s")

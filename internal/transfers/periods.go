@@ -160,8 +160,8 @@ func addSums(ctx context.Context, tx *sql.Tx, list []Transfer) error {
 	return writeSums(ctx, tx, Hour, sums)
 }
 
-// writeSums adds to rows of sums, always in the same order, so that two processes cannot block each
-// other.
+// writeSums adds sums to the stored rows, always in the same order, so that two processes cannot
+// deadlock.
 func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Period) error {
 	keys := make([]sumKey, 0, len(sums))
 	for k := range sums {

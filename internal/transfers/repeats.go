@@ -18,7 +18,7 @@ const (
 	// the number of larger ones.
 	small = 64 << 10 // bytes
 
-	window = time.Minute // time for which they are summed up
+	window = time.Minute // time for which repeated downloads are summed up
 
 	// Rows an hour for unknown clients of one network and of all networks. Further downloads are
 	// summed up without their paths, or without paths and network.
@@ -53,7 +53,7 @@ func repeatOf(t *Transfer) repeat {
 	}
 }
 
-// sums reports whether a transfer is added to others like it.
+// sums reports whether a transfer shares a row with other transfers like it.
 func (t *Transfer) sums() bool {
 	return t.Direction == Download && (t.Unknown || t.Bytes < small || t.Protocol == Redirect)
 }
@@ -120,7 +120,7 @@ func (r *repeats) bound(t *Transfer, known func(repeat) bool) {
 	}
 }
 
-// remember notes the rows of places that were inserted, with their IDs.
+// remember records the IDs of the inserted rows to which later downloads may be added.
 func (r *repeats) remember(added, rows []Transfer, places map[repeat]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

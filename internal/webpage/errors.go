@@ -52,7 +52,7 @@ func (s *Site) Errors(next http.Handler) http.Handler {
 	})
 }
 
-// problemKeeper keeps an answer that is a problem+json, and passes any other on.
+// problemKeeper keeps an answer that is a problem+json, and passes any other answer on.
 type problemKeeper struct {
 	http.ResponseWriter
 	begun  bool

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Number writes a number with commas between its thousands.
+// Number writes a number with commas between groups of three digits.
 func (Page) Number(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -24,7 +24,7 @@ func (Page) BytesOf(n float64) string { return amount(n) + "B" }
 // Rate writes a rate of bytes a second.
 func (Page) Rate(perSecond float64) string { return amount(perSecond) + "B/s" }
 
-// amount writes a number with two or three digits and the prefix of a unit.
+// amount writes a number with at most three digits, and the prefix of its unit.
 func amount(n float64) string {
 	unit := 0
 	for ; n >= 999.5 && unit < len(prefixes)-1; unit++ {
@@ -70,7 +70,7 @@ func (p Page) Took(d time.Duration) string {
 	return p.T("%d s", int(d.Seconds()))
 }
 
-// Local returns a time in the service's zone.
+// Local returns a time in the service's zone, or in UTC if Zone is nil.
 func (s *Site) Local(t time.Time) time.Time {
 	if s.Zone == nil {
 		return t.UTC()

@@ -28,8 +28,9 @@ func choose(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// LocalPath returns asked, a path of this service with its query, to which a request wants to be
-// redirected. If asked is anything else, such as the URL of another site, it returns "/".
+// LocalPath checks the target to which a request wants to be redirected. If asked is a path of this
+// service, perhaps with a query, LocalPath returns it. For anything else, such as the URL of
+// another site, it returns "/".
 func LocalPath(asked string) string {
 	u, err := url.ParseRequestURI(asked)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, "\\") {

@@ -13,13 +13,13 @@ const (
 	form = "application/x-www-form-urlencoded"
 )
 
-// Get defines a page.
+// Get defines the operation that answers with a page.
 func Get[In any, Who ~string](path string, who Who, summary string) route.Op[In, route.None] {
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(http.StatusOK, "A page").Sends(html)
 }
 
-// Form defines an operation that takes a page's form and then redirects to a page, which then
-// describes.
+// Form defines an operation that takes a page's form and redirects to a page. then describes that
+// page.
 func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, then string) route.Op[In, route.None] {
 	op := forPeople(route.New[In, route.None](http.MethodPost, path, who, act, summary)).Answering(http.StatusSeeOther, then)
 	if op.In == reflect.TypeFor[route.None]() { // a button
@@ -60,7 +60,7 @@ var (
 	oldIcon = file("/favicon.ico", "image/svg+xml", "The same icon", "The icon")
 )
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route {
 	return []route.Route{chooser.Route, static.Route, icon.Route, oldIcon.Route}
 }

@@ -65,7 +65,8 @@ type around struct {
 
 type aroundKey struct{}
 
-// KeepMenu makes the error page of the request show a menu, which is in the reader's language.
+// KeepMenu makes the error page of the request show a menu. The menu must be in the reader's
+// language.
 func KeepMenu(ctx context.Context, menu []Group) {
 	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
 		kept.menu = menu
@@ -86,7 +87,7 @@ func UserOf(ctx context.Context) User {
 	return u
 }
 
-// For makes the page of a request.
+// For returns the Page for the answer to a request.
 func (s *Site) For(r *http.Request) Page {
 	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI(), User: UserOf(r.Context())}
 }
@@ -94,7 +95,7 @@ func (s *Site) For(r *http.Request) Page {
 // Full reports whether the page is as wide as the window. Pages for reading are narrower.
 func (Page) Full() bool { return false }
 
-// Title returns the archive's name.
+// Title returns the archive's name, or "Sheaf" if it has no name.
 func (s *Site) Title() string {
 	if s.Name == "" {
 		return "Sheaf"
@@ -110,7 +111,8 @@ func (p Page) SiteName() string {
 	return p.Title()
 }
 
-// ContactLink returns the URL for the contact.
+// ContactLink returns the URL for the contact, or "" if the contact is neither a mail address nor a
+// URL of the web.
 func (s *Site) ContactLink() template.URL {
 	if strings.Contains(s.Contact, "@") && !strings.Contains(s.Contact, ":") {
 		return template.URL("mailto:" + url.PathEscape(s.Contact))
@@ -137,13 +139,13 @@ var layoutText string
 
 var layout = template.Must(template.New("layout").Parse(layoutText + chart.Template))
 
-// Parse reads a page's template, which defines "title" and "main" for the layout. Its data has the
-// methods of Page.
+// Parse reads a page's template. The template defines "title" and "main" for the layout. Its data
+// must embed Page.
 func Parse(text string) *template.Template {
 	return template.Must(template.Must(layout.Clone()).Parse(text))
 }
 
-// ParseFiles is Parse for templates in files of the program, which are joined.
+// ParseFiles is Parse for a template that is joined from files of the program.
 func ParseFiles(files embed.FS, names ...string) *template.Template {
 	var all []byte
 	for _, name := range names {
@@ -156,7 +158,7 @@ func ParseFiles(files embed.FS, names ...string) *template.Template {
 	return Parse(string(all))
 }
 
-// Show answers with a page, whose data embeds Page. If the template fails, nothing is written.
+// Show answers with a page. data must embed Page. If the template fails, nothing is written.
 func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) error {
 	var body bytes.Buffer
 	if err := page.ExecuteTemplate(&body, "layout", data); err != nil {

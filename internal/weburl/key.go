@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Key returns what the key of a URL in the index of an archive has after the host. rest is what the
-// URL has there, without a fragment. As the Internet Archive and pywb write it, a key is in lower
-// case, without escapes that are not needed, session IDs and a final slash, and the parameters of
-// its query are sorted. So several URLs have the same key, and whoever looks for one finds all.
+// Key returns the part after the host of a URL's key in an archive's index. rest is the part after
+// the host of the URL, without a fragment. The form is that of the Internet Archive and pywb: in
+// lower case, with sorted query parameters, and without needless escapes, session IDs and a final
+// slash. So several URLs have the same key, and a search for one of them finds all.
 func Key(rest string) string {
 	path, query, _ := strings.Cut(rest, "?")
 	key, params := withoutSession(keyPath(path)), keyParameters(query)
@@ -20,7 +20,7 @@ func Key(rest string) string {
 	return key
 }
 
-// keyPath returns a path as a key has it, with the session IDs.
+// keyPath returns a path in the form of a key, but still with its session IDs.
 func keyPath(path string) string {
 	var parts []string
 	for part := range strings.SplitSeq(unescapeAll(path), "/") {
@@ -35,7 +35,7 @@ func keyPath(path string) string {
 	return strings.ToLower(escapeMinimal("/" + strings.Join(parts, "/")))
 }
 
-// withoutSession removes the session ID that keys do not have from a path.
+// withoutSession removes a jsessionid from the path of a key.
 func withoutSession(path string) string {
 	if before, after, ok := strings.Cut(path, ";jsessionid="); ok && len(after) >= 32 && isAlnum(after[:32]) {
 		return before + after[32:]
@@ -43,13 +43,13 @@ func withoutSession(path string) string {
 	return path
 }
 
-// keyParameters returns the parameters of a query as a key has them, in their order, with session
-// IDs.
+// keyParameters returns a query's parameters in the form of a key, but not yet sorted, and still
+// with session IDs.
 func keyParameters(query string) []string {
 	return strings.Split(strings.ToLower(escapeMinimal(unescapeAll(query))), "&")
 }
 
-// keySession reports whether keys do not have a parameter, because it is a session ID.
+// keySession reports whether a key leaves out a parameter because it is a session ID.
 func keySession(param string) bool {
 	key, value, _ := strings.Cut(param, "=")
 	switch {

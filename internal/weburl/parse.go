@@ -43,7 +43,8 @@ func parse(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 }
 
 // clean removes control characters and spaces at both ends, and tabs and line ends anywhere, as
-// browsers do. It keeps bytes that are not UTF-8, as in a URL from a header.
+// browsers do. If s is not UTF-8, like some URLs in headers, it percent-encodes the bytes that are
+// not ASCII.
 func clean(s string) string {
 	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 	if !utf8.ValidString(s) {
@@ -258,7 +259,8 @@ func plainPath(path string) bool {
 	return true
 }
 
-// dots returns the number of dots if a segment is "." or "..", also as %2e.
+// dots returns the number of dots if a segment is "." or "..", also as %2e, and 0 for other
+// segments.
 func dots(segment string) int {
 	if len(segment) > 6 {
 		return 0

@@ -24,7 +24,7 @@ type Prefix struct {
 	whole bool   // begin is a path that lacks a session ID at its end: it ends there, or at a parameter
 }
 
-// spelling is the forms in which a URL is compared.
+// spelling has the forms in which URLs are compared.
 type spelling struct {
 	host string
 	path string // with the query, if there is one
@@ -141,14 +141,14 @@ func (p Prefix) names(key string) bool {
 	return path == begin && (want[last] == "" || slices.ContainsFunc(params, func(param string) bool { return strings.HasPrefix(param, want[last]) }))
 }
 
-// above reports whether a path of a key begins as the prefix, which has no query, does.
+// above reports whether the path of a key begins as the prefix does. The prefix must have no query.
 func (p Prefix) above(path string) bool {
 	rest, ok := strings.CutPrefix(path, p.begin)
 	return ok && (!p.whole || rest != "" && strings.IndexByte("/;", rest[0]) >= 0)
 }
 
-// Covers reports whether the prefix names all pages that another one names. It may return false for
-// prefixes with the same parameters in another order.
+// Covers reports whether the prefix names all pages that the prefix o names. It may return false
+// for prefixes with the same parameters in another order.
 func (p Prefix) Covers(o Prefix) bool {
 	path, _, hasQuery := strings.Cut(o.begin, "?")
 	if hasQuery {
@@ -174,7 +174,7 @@ func (p Prefix) Meets(o Prefix) bool {
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
-// spell returns the forms of a URL. Of a text that cannot be parsed, the path stays as it is.
+// spell returns the forms of a URL. If the URL cannot be parsed, its path stays as it is.
 func spell(url string) spelling {
 	if s, ok := spellPlain(url); ok {
 		return s
@@ -183,7 +183,7 @@ func spell(url string) spelling {
 }
 
 // spellPlain is spell for URLs that are in the normal form, like most: their paths have lower-case
-// letters, digits and little else. ok is false for others.
+// letters, digits and little else. ok is false for other URLs.
 func spellPlain(url string) (s spelling, ok bool) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	at := strings.IndexByte(rest, '/')

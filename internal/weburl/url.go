@@ -29,7 +29,7 @@ var (
 	errPort     = errors.New("its port is not a number up to 65535")
 )
 
-// New parses an absolute URL.
+// New parses an absolute URL. It percent-encodes the query in enc; nil means UTF-8.
 func New(s string, enc encoding.Encoding) (*URL, error) {
 	return parse(nil, s, enc)
 }
@@ -113,7 +113,7 @@ func (u *URL) Bare() string {
 	return c.String()
 }
 
-// Canonical is like the function Canonical.
+// Canonical returns the URL in the form of the function Canonical.
 func (u *URL) Canonical() string {
 	c := *u
 	c.user = ""

@@ -97,10 +97,11 @@ func Host(url string) string {
 	return u.Host()
 }
 
-// Canonical returns the key of a URL in the set of seen URLs. Two URLs with the same canonical form
-// are the same resource by RFC 3986, section 6.2.2. In addition to what Parse does, Canonical
-// decodes percent-encoded unreserved characters, writes other percent-encodings with upper-case
-// digits, and removes user names, session parameters (see session.go) and an empty query.
+// Canonical returns the key of a URL in the set of seen URLs. Two URLs with the same key count as
+// one resource. In addition to what Parse does, Canonical decodes percent-encoded unreserved
+// characters, writes other percent-encodings with upper-case digits (RFC 3986, section 6.2.2), and
+// removes user names, session parameters (see session.go) and an empty query. A URL that cannot be
+// parsed is its own key.
 func Canonical(url string) string {
 	u, err := New(url, nil)
 	if err != nil {
@@ -109,7 +110,7 @@ func Canonical(url string) string {
 	return u.Canonical()
 }
 
-// PathQuery returns path and query of an absolute URL.
+// PathQuery returns path and query of an absolute URL without a fragment, or "/" if it has neither.
 func PathQuery(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {

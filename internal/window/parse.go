@@ -12,12 +12,12 @@ const (
 	never  = "never"
 )
 
-// Always returns a schedule that is always open.
+// Always returns the schedule "always", in UTC.
 func Always() *Schedule {
 	return &Schedule{zone: time.UTC, rules: []rule{{days: everyDay, ranges: []span{{0, day}}}}}
 }
 
-// Never returns a schedule that is never open.
+// Never returns the schedule "never", in UTC.
 func Never() *Schedule { return &Schedule{zone: time.UTC} }
 
 const everyDay weekdays = 1<<7 - 1

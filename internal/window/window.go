@@ -88,7 +88,7 @@ func (s *Schedule) Until(t time.Time) time.Time {
 	return end
 }
 
-// Location returns the zone of the schedule.
+// Location returns the zone of the schedule, or UTC if the schedule is nil.
 func (s *Schedule) Location() *time.Location {
 	if s == nil {
 		return time.UTC
@@ -96,7 +96,8 @@ func (s *Schedule) Location() *time.Location {
 	return s.zone
 }
 
-// find returns the first instant, at or after t, at which Open returns open.
+// find returns the first instant, at or after t, at which the schedule is open or, if open is
+// false, closed. It returns false if no such instant is within the horizon.
 func (s *Schedule) find(t time.Time, open bool) (time.Time, bool) {
 	if s == nil {
 		s = Always()

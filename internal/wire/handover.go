@@ -13,7 +13,7 @@ import (
 )
 
 // Paths of hand-overs. To the first, a robot posts the file of a host that it has lost. From the
-// second, it gets the file of a host that it has been given; the ID is the body's digest.
+// second, it gets the file of a host that it has been given; the ID is that of Handover.ID.
 const (
 	PathHandovers = "/v1/robots/{robot}/handovers"
 	PathHandover  = "/v1/robots/{robot}/handovers/{id}"

@@ -5,7 +5,7 @@ package wire
 const PathHeartbeat = "/v1/robots/{robot}/heartbeat"
 
 // MaxHeartbeat is the size limit of a heartbeat, in bytes. A robot with more than MaxHeartbeatHosts
-// hosts to report sends several.
+// hosts to report sends several heartbeats.
 const (
 	MaxHeartbeat      = 4 << 20
 	MaxHeartbeatHosts = 10_000
@@ -78,7 +78,7 @@ type Heartbeat struct {
 // Trouble is a kind of fault that keeps a robot from its work.
 type Trouble string
 
-// Troubles.
+// Troubles. If a comment names nobody who finds the trouble out, the robot itself does.
 const (
 	TroubleSilent Trouble = "silent" // its heartbeats stay away; the manager finds out
 	TroubleBatch  Trouble = "batch"  // one of its batches does not get through; the service finds out
@@ -125,7 +125,7 @@ const (
 	HostDone  HostState = "done" // nothing is left, or the host cannot be reached
 )
 
-// HostProgress is the cost of a host so far.
+// HostProgress is the state of a host in this cycle, and its cost so far.
 type HostProgress struct {
 	State HostState `json:"state"`
 	Pages int64     `json:"pages,omitempty"`
@@ -149,7 +149,7 @@ type ProbeResult struct {
 // Directive is an order to a robot.
 type Directive string
 
-// Directives.
+// Values of Orders.Directives.
 const (
 	DirectiveRestart   Directive = "restart"   // P4: seal the batch, drop the list and fetch it again
 	DirectiveRebalance Directive = "rebalance" // the list has changed: fetch it

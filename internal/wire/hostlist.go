@@ -188,7 +188,7 @@ func gzipLines(r io.Reader, limit int64, maxLine int) iter.Seq2[numberedLine, er
 	}
 }
 
-// scanLF is a bufio.SplitFunc that splits only at LF. The last line may lack one.
+// scanLF is a bufio.SplitFunc that splits only at LF. The last line may lack its LF.
 func scanLF(data []byte, atEOF bool) (int, []byte, error) {
 	for i, c := range data {
 		if c == '\n' {

@@ -21,7 +21,7 @@ type Lease struct {
 	For     time.Duration // 0: without end
 }
 
-// String returns the header's value. The lease must be renewed.
+// String returns the header's value. l.Renewed must be true.
 func (l Lease) String() string {
 	if l.For == 0 {
 		return NoLease

@@ -103,7 +103,7 @@ type Host struct {
 }
 
 // Check returns an error for the first fault in the manifest's fields. It checks the format, the
-// names, the counts, and that the hosts' parts follow one another within Size.
+// names, the digests, the coverage, and that the hosts' parts follow one another within Size.
 func (m *Manifest) Check() error {
 	switch {
 	case m.Format != ManifestFormat:
@@ -178,7 +178,7 @@ func seal(v any, key ed25519.PrivateKey) ([]byte, error) {
 	return json.Marshal(signed{Body: string(body), Signature: sig})
 }
 
-// ErrSignature says that the signature of a manifest or receipt is not from the expected key.
+// ErrSignature says that a document's signature is not from an expected key.
 var ErrSignature = errors.New("signature does not match the key")
 
 // open parses a document that any of the keys has signed.
@@ -241,7 +241,7 @@ func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
 }
 
 // PeekManifest parses a signed manifest without checking its signature, so that the caller can look
-// up the robot's key. Do not rely on anything else in the result.
+// up the robot's key. Do not use the result for anything else.
 func PeekManifest(data []byte) (*Manifest, error) {
 	s, err := unseal(data)
 	if err != nil {

@@ -59,7 +59,7 @@ type Receipt struct {
 	Inferred bool `json:"inferred,omitempty"` // the batch came without a manifest
 }
 
-// Sign returns the signed receipt.
+// Sign returns the receipt in the signed form that OpenReceipt reads.
 func (r *Receipt) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(r, key) }
 
 // OpenReceipt checks that one of the keys signed the receipt, and parses it. If none did, the error

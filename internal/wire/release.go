@@ -51,7 +51,7 @@ type SignedReleaseKey struct {
 	Signature []byte `json:"signature"` // Ed25519, over "sheaf release key of robot <name>: <key>"
 }
 
-// SignReleaseKey signs the release key for a robot.
+// SignReleaseKey signs the release key for a robot. by is the service's key.
 func SignReleaseKey(robot, key string, by ed25519.PrivateKey) *SignedReleaseKey {
 	return &SignedReleaseKey{key, ed25519.Sign(by, releaseKeyText(robot, key))}
 }

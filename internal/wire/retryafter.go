@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// RetryAfter parses a Retry-After header, in seconds or as a date. It returns zero if there is
-// none.
+// RetryAfter parses a Retry-After header, in seconds or as a date, and returns at most a week. It
+// returns 0 if the header is missing, not valid or past.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if n, err := strconv.Atoi(value); err == nil && n > 0 {

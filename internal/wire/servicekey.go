@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// PathServiceKeys is the path from which a robot gets the statements that lead from the service's
-// key that the robot knows to the newest key. It is a GET with the known key in hexadecimal as the
+// PathServiceKeys is the path from which a robot gets the statements about the service's keys, from
+// the key that the robot knows to the newest. It is a GET with the known key in hexadecimal as the
 // query's "key". The answer is a KeyChain.
 const PathServiceKeys = "/v1/robots/{robot}/servicekeys"
 
-// KeyChain is the answer of PathServiceKeys: the statement about the robot's own key, unless that
-// is the service's first, and all later ones in their order. It is empty if no statement leads
-// from the robot's key to the newest.
+// KeyChain is the answer of PathServiceKeys: the statement about the key that the robot knows,
+// unless that is the service's first, and all later statements in order. It is empty if no
+// statements lead from that key to the newest.
 type KeyChain struct {
 	Statements []KeyStatement `json:"statements"`
 }
@@ -34,8 +34,8 @@ type KeyStatement struct {
 	Proof     []byte `json:"proof,omitempty"` // once the service signs with Key: by Key, over "sheaf service key <number> in use: <key in hexadecimal>"
 }
 
-// StateNextKey returns the statement, signed by the key by, that key has the given number and comes
-// next.
+// StateNextKey returns the statement that key is the service's next key and has this number. The
+// current key, by, signs the statement.
 func StateNextKey(number int64, key ed25519.PublicKey, by ed25519.PrivateKey) *KeyStatement {
 	return &KeyStatement{Number: number, Key: key, Signature: ed25519.Sign(by, nextKeyText(number, key))}
 }
@@ -58,7 +58,8 @@ func (s *KeyStatement) Proven() bool {
 	return len(s.Key) == ed25519.PublicKeySize && ed25519.Verify(s.Key, keyInUseText(s.Number, s.Key), s.Proof)
 }
 
-// Other texts that the service signs with its key begin with "{", or with another purpose.
+// nextKeyText returns the text that a statement's Signature signs. Other texts that the service
+// signs with its key begin with "{", or with another purpose.
 func nextKeyText(number int64, key []byte) []byte {
 	return fmt.Appendf(nil, "sheaf service key %d: %x", number, key)
 }
@@ -78,7 +79,7 @@ type Verifier interface {
 // OneKey is a Verifier that knows one key and learns no other.
 type OneKey ed25519.PublicKey
 
-// Verify calls open with the key.
+// Verify calls open once, with the key, and returns its error.
 func (k OneKey) Verify(_ context.Context, open func(keys ...ed25519.PublicKey) error) error {
 	return open(ed25519.PublicKey(k))
 }

@@ -59,7 +59,7 @@ var (
 	platformForm = regexp.MustCompile(`^[a-z0-9]{1,16}-[a-z0-9]{1,16}$`)
 )
 
-// File returns the program for a platform.
+// File returns the program for a platform, or false if the release has no such program.
 func (r *Release) File(platform string) (ReleaseFile, bool) {
 	i := slices.IndexFunc(r.Files, func(f ReleaseFile) bool { return f.Platform == platform })
 	if i < 0 {
@@ -68,7 +68,8 @@ func (r *Release) File(platform string) (ReleaseFile, bool) {
 	return r.Files[i], true
 }
 
-// Format returns the text to be signed. It returns an error if ParseRelease would refuse the text.
+// Format returns the text to be signed. It returns an error if a field has a value that
+// ParseRelease refuses.
 func (r *Release) Format() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err

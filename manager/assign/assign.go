@@ -9,7 +9,7 @@
 // is known, so that no two robots visit one server at once. Operators and the planner may give a
 // host to several robots on purpose (Replication); these share the host's interval.
 //
-// An assignment is a lease. A host that was taken from a robot goes into other robots' lists when
+// An assignment is a lease. A host that was taken from a robot waits in other robots' lists until
 // the first robot has surely stopped visiting it; see hold.
 //
 // A host that is accepted and has no robot waits. Every transaction ends by giving the waiting
@@ -31,12 +31,12 @@ import (
 // ErrUnknownHost says that there is no such host.
 var ErrUnknownHost = errors.New("no such host is known; sheaf host ls lists them")
 
-// Invalid says that the caller gave a wrong value. Other errors are failures of the service.
+// Invalid says which of the caller's values is wrong.
 type Invalid struct{ Err error }
 
 func (e Invalid) Error() string { return e.Err.Error() }
 
-// Unwrap returns the wrapped error.
+// Unwrap returns e.Err, for errors.Is and errors.As.
 func (e Invalid) Unwrap() error { return e.Err }
 
 // Assignments keeps the assignments in the control database. It may be used by many goroutines
@@ -61,9 +61,9 @@ func New(d *sql.DB, lease time.Duration, now func() time.Time) *Assignments {
 // Now returns the time by which leases and holds end.
 func (a *Assignments) Now() time.Time { return a.now() }
 
-// Change runs f in a transaction. Before it commits, it gives waiting hosts to robots, adds robots
-// to hosts that are to have several, and stamps the changed lists with the new generation. An error
-// of f or of one of these steps undoes everything.
+// Change runs f in a transaction. Before it commits, it gives waiting hosts to robots, adjusts the
+// robots of hosts that are to have several, and stamps the changed lists with the new generation.
+// An error of f or of one of these steps undoes everything.
 func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {

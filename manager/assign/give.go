@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/db"
 )
 
-// Leave ends a robot's participation and makes its hosts wait for others.
+// Leave ends a robot's participation and releases its hosts; see Release.
 func (t *Tx) Leave(ctx context.Context, robot string) error {
 	if _, err := t.Exec(ctx, `UPDATE robots SET subscribed = 0, lapsed = 0 WHERE name = ?`, robot); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (t *Tx) Leave(ctx context.Context, robot string) error {
 	return t.Release(ctx, robot)
 }
 
-// Release takes all hosts from a robot. They wait for another.
+// Release takes all hosts from a robot. The hosts that it had in slot 0 wait for another robot.
 func (t *Tx) Release(ctx context.Context, robot string) error {
 	n, err := t.Exec(ctx, `
 		UPDATE hosts SET waiting = 1
@@ -61,7 +61,7 @@ func (t *Tx) Unassign(ctx context.Context, host string) error {
 	return t.review(ctx, host)
 }
 
-// Reassign takes a host from all its robots and makes it wait for another.
+// Reassign takes a host from all its robots and makes it wait for a new robot.
 func (t *Tx) Reassign(ctx context.Context, host string) error {
 	if err := t.Unassign(ctx, host); err != nil {
 		return err
@@ -94,8 +94,8 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 }
 
 // assignWaiting gives each group of waiting hosts to a robot: to the robot that already has hosts
-// of the group, else to the robot that they are pinned to, else to the robot that is expected to
-// finish the group first, of those that are not silent. Costly groups go first, so that the others
+// of the group, else to the robot that they are pinned to, else to the robot, of those that are not
+// silent, that is expected to finish the group first. Costly groups go first, so that small groups
 // can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)

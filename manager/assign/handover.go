@@ -17,11 +17,11 @@ import (
 // the next.
 const HandoverLife = 12 * time.Hour
 
-// ErrNotWanted says that nobody can use a robot's hand-over of a host: others may visit the host
-// already, or several robots have it.
+// ErrNotWanted says that nobody can use a robot's hand-over of a host: other robots may visit the
+// host already, or several robots have it.
 var ErrNotWanted = errors.New("this robot neither has the host nor is waited for, or several robots have the host")
 
-// handoverPart is the size in bytes of the parts in which the database keeps a body.
+// handoverPart is the size in bytes of a stored part of a body.
 const handoverPart = 1 << 20
 
 // WrongBodyError says that the body of a hand-over could not be read, or is not what its head says.
@@ -122,7 +122,7 @@ func (a *Assignments) putParts(ctx context.Context, id string, body io.Reader) e
 	}
 }
 
-// dropParts deletes the parts of a body to which no hand-over refers.
+// dropParts deletes a body's parts, unless a hand-over refers to the body.
 func (a *Assignments) dropParts(ctx context.Context, id string) error {
 	_, err := a.db.ExecContext(ctx, `DELETE FROM handover_parts WHERE id = ? AND NOT EXISTS (SELECT 1 FROM handovers v WHERE v.sha256 = handover_parts.id)`, id)
 	return err
@@ -150,9 +150,8 @@ func (p *handoverParts) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// Handover returns a hand-over by its name. The robot must have the host and be allowed to visit
-// it. ErrUnknownHost says that the robot may have no such hand-over. body can be read until ctx
-// ends.
+// Handover returns a hand-over by its ID. The robot must have the host and be allowed to visit it.
+// ErrUnknownHost says that the robot may have no such hand-over. body can be read until ctx ends.
 func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body io.Reader, err error) {
 	var head []byte
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
@@ -180,7 +179,7 @@ func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.H
 
 func oldest() int64 { return db.Millis(time.Now().Add(-HandoverLife)) }
 
-// handoversFor returns the names of the hand-overs for a robot, by host.
+// handoversFor returns the IDs of the hand-overs for a robot, by host.
 func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]string, error) {
 	found := map[string]string{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {

@@ -20,7 +20,7 @@ import (
 //
 // So, whatever moves a host, no address is visited by two robots that do not know of each other.
 
-// endless is the end of a lease that has none, in Unix ms.
+// endless stands for the end of a lease without end, in Unix ms.
 const endless = int64(1) << 62
 
 // hold enters a hold for each robot that is about to lose a host, and for each other robot that
@@ -49,9 +49,9 @@ func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// settleHolds sets until when the holds of this transaction last: to the end of the robot's lease,
-// if the robot may be visiting the hosts. It runs after the robots' rows have changed, so that no
-// lease is renewed meanwhile.
+// settleHolds makes this transaction's holds last to the end of their robot's lease. It ends the
+// holds of robots that cannot be visiting the hosts, and renames those of Disown. It runs after the
+// robots' rows have changed, so that no lease is renewed meanwhile.
 func (t *Tx) settleHolds(ctx context.Context) error {
 	over := db.Millis(t.now().Add(-wire.LeaseMargin(t.lease)))
 	for robot := range t.held {
@@ -104,15 +104,15 @@ const holdsOf = `(b.robot = ? OR b.robot > ? AND b.robot < ?)`
 
 func ofRobot(robot string) []any { return []any{robot, robot + "!", robot + `"`} } // '"' comes after '!'
 
-// EndHolds notes a robot's word that it has stopped visiting the hosts that it has lost. It also
-// ends the holds of a robot whose credentials were revoked.
+// EndHolds ends a robot's holds, because the robot has stopped visiting the hosts that it has lost.
+// These include holds from before its credentials were revoked.
 func (t *Tx) EndHolds(ctx context.Context, robot string) error {
 	delete(t.held, robot)
 	return t.endHolds(ctx, holdsOf, ofRobot(robot)...)
 }
 
-// ShortenHolds notes that after a moment, in Unix ms, the robot visits none of the hosts that it
-// has lost. It also shortens the holds of a robot whose credentials were revoked.
+// ShortenHolds sets the end of a robot's holds to until, in Unix ms, if they would last longer.
+// These include holds from before its credentials were revoked.
 func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error {
 	args := append([]any{until}, ofRobot(robot)...)
 	_, err := t.Exec(ctx, `UPDATE holds AS b SET until = ? WHERE `+holdsOf+` AND b.until > ?`, append(args, until)...)
@@ -215,8 +215,8 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	return wire.Lease{Renewed: true, For: min(time.Duration(until-db.Millis(now))*time.Millisecond, a.lease)}, nil
 }
 
-// fewHolds is the number of holds up to which waitingFor reads all of them, and not those of each
-// host of the robot.
+// fewHolds is the number of holds below which waitingFor begins with the holds instead of the
+// robot's hosts.
 const fewHolds = 200
 
 // waitingFor returns the hosts of a robot's list that it must not visit yet.

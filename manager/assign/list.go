@@ -14,12 +14,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ListTag returns the entity tag of a robot's list of a generation.
+// ListTag returns the entity tag of a robot's list at a generation.
 func ListTag(robot string, generation int64) string {
 	return fmt.Sprintf(`"%s-%d"`, robot, generation)
 }
 
-// TagGeneration returns the generation in an entity tag of the robot's list.
+// TagGeneration returns the generation in a tag that ListTag made for the robot. ok is false for
+// any other tag.
 func TagGeneration(robot, tag string) (generation int64, ok bool) {
 	text, ok := strings.CutPrefix(strings.Trim(tag, `"`), robot+"-")
 	if !ok {
@@ -81,8 +82,8 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 }
 
 // orderByURL orders the lines of each host by URL. The lines of one host stand together; names has
-// the host of each line. If SQLite ordered them, it would start a sorter for each host, which takes
-// a fifth of the time of a list.
+// the host of each line. If SQLite ordered them, it would start a sorter for each host. That takes
+// a fifth of a list's time.
 func orderByURL(lines []wire.HostLine, names []string) {
 	for from, to := 0, 0; from < len(lines); from = to {
 		for to < len(lines) && names[to] == names[from] {
@@ -102,7 +103,7 @@ func listGeneration(ctx context.Context, q db.Queryer, robot string) (g int64, e
 	return g, err
 }
 
-// CurrentGeneration returns the number of the present assignment.
+// CurrentGeneration returns the number of the latest generation.
 func (a *Assignments) CurrentGeneration(ctx context.Context) (n int64, err error) {
 	err = a.db.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&n)
 	return n, err
@@ -170,7 +171,7 @@ func omitsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string][]strin
 		WHERE a.host = p.host AND a.robot = ? AND a.to_generation IS NULL ORDER BY p.host, p.path`, robot)
 }
 
-// omit adds the paths that robots must leave out to a list. The first line of a host gets the
+// omit adds to a list the paths that robots must leave out. The first line of a host gets the
 // host's first path; a copy of this line follows for each further path.
 func omit(lines []wire.HostLine, paths map[string][]string) []wire.HostLine {
 	if len(paths) == 0 {
@@ -192,8 +193,8 @@ func omit(lines []wire.HostLine, paths map[string][]string) []wire.HostLine {
 	return out
 }
 
-// SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it
-// alters which hosts the robot may be given and the form of its list.
+// SetShares notes whether the robot's program can collect a share of a host's URLs. A change gives
+// the robot a new list, and marks all split hosts for review.
 func (a *Assignments) SetShares(ctx context.Context, robot string, able bool) error {
 	var known bool
 	if err := a.db.QueryRowContext(ctx, `SELECT shares FROM robots WHERE name = ?`, robot).Scan(&known); err != nil || known == able {

@@ -18,7 +18,7 @@ func (l *Load) sameRobot(o *Load) bool {
 }
 
 // currentLoads returns the loads of the robots that take part and have not lapsed, by name. The
-// caller adds the groups that it gives to the robots.
+// caller must add to these loads each group that it gives to a robot.
 func (t *Tx) currentLoads(ctx context.Context) ([]*Load, error) {
 	if !t.fresh || t.removed {
 		if t.removed {
@@ -48,7 +48,7 @@ func (t *Tx) loadsAfter() *loads {
 	return &loads{t.generation, after.planned, after.robots}
 }
 
-// without returns the loads of all robots but these.
+// without returns the loads of all robots but the given ones.
 func (l *loads) without(robots map[string]bool) *loads {
 	if l == nil {
 		return nil
@@ -73,9 +73,9 @@ func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 }
 
 // loadsNow returns the loads as q sees them. at is the time. made is the generation that q's
-// transaction has made, or 0. known are earlier loads, or nil. If they are of this generation or of
-// the one before made, robots whose properties are the same keep them. The hosts of other robots
-// are summed up.
+// transaction has made, or 0. known are earlier loads, or nil. Robots whose properties are the same
+// keep these loads if the plan is the same too and no other transaction has made a generation
+// since. The hosts of other robots are summed up.
 func loadsNow(ctx context.Context, q db.Queryer, at time.Time, known *loads, made int64) (*loads, error) {
 	now := &loads{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error { return rows.Scan(&now.generation, &now.planned) },
@@ -160,7 +160,7 @@ func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	return sumLoads(ctx, t, now.robots, unplanned)
 }
 
-// sumLoads sums up the loads of some robots from their assignments.
+// sumLoads fills in the loads of the robots named in some, from their assignments.
 func sumLoads(ctx context.Context, q db.Queryer, robots []*Load, some []string) error {
 	for names := range slices.Chunk(some, db.RowsAtOnce) {
 		err := db.Each(ctx, q, func(rows *sql.Rows) error {

@@ -16,7 +16,8 @@ type Transfer struct {
 
 // Move moves groups between robots and returns how many hosts it has moved. Each group may occur
 // once. A group stays if From no longer has one of its hosts in slot 0, if To has one already, or
-// if one is pinned to another robot. One call for many transfers costs much less than many calls.
+// if one is pinned to another robot that takes part. One call for many transfers costs much less
+// than many calls.
 func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err error) {
 	var hosts []string
 	for _, m := range transfers {
@@ -66,7 +67,7 @@ func (t *Tx) moveReplicated(ctx context.Context, m Transfer) error {
 	return nil
 }
 
-// moveSingle gives hosts that one robot has to other robots. Each row is a host and its new robot.
+// moveSingle moves hosts that only one robot has. Each row is a host and its new robot.
 func (t *Tx) moveSingle(ctx context.Context, rows [][]any) error {
 	for some := range slices.Chunk(rows, db.RowsAtOnce) {
 		hosts := make([]any, len(some))
@@ -91,7 +92,7 @@ func (t *Tx) moveSingle(ctx context.Context, rows [][]any) error {
 	return nil
 }
 
-// holdersOf returns the robots that have each of the hosts, by slot.
+// holdersOf returns the robots of each host, by slot.
 func holdersOf(ctx context.Context, t *Tx, hosts []string) (map[string][]holder, error) {
 	found := make(map[string][]holder, len(hosts))
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {

@@ -13,8 +13,8 @@ import (
 // group. While the robot takes part, nothing moves its pinned hosts to another one. While it does
 // not, other robots have them.
 
-// Pin pins all hosts of a group to a robot, gives them to it if it takes part, and returns them. An
-// empty name takes the pin back.
+// Pin pins all hosts of a group to a robot, gives them to the robot if it takes part, and returns
+// the accepted ones. An empty robot takes the pin back.
 func (t *Tx) Pin(ctx context.Context, group, robot, reason string) (hosts []string, err error) {
 	if robot == "" {
 		reason = ""
@@ -81,7 +81,7 @@ func (t *Tx) toPinned(ctx context.Context, robot string, groups ...string) error
 	return err
 }
 
-// recall moves pinned hosts back to their robot when it takes part again.
+// recall moves a robot's pinned hosts back to it, if it takes part.
 func (t *Tx) recall(ctx context.Context, robot string) error {
 	groups, err := db.Column[string](ctx, t, `SELECT DISTINCT grp FROM hosts WHERE pinned <> '' AND pinned = ?`, robot)
 	if err != nil || len(groups) == 0 {

@@ -40,8 +40,8 @@ func HeldForProbe(robot string) (where string, args []any) {
 
 // HoldForProbe keeps all other robots away from a host's address, so that the robot may measure the
 // host. Call it again until may is true: then no other robot visits the address for ProbeTime.
-// tooLong is true, and the robot has no hold, if that took longer than ProbeWait or if another
-// robot is to measure there. address is the group's name.
+// tooLong is true, and the robot has no hold, if that took longer than ProbeWait, if the host's
+// address changed, or if another robot is to measure there. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
 	now := a.now()
 	unprobed, other := Unprobed(robot)

@@ -17,14 +17,14 @@ var ErrReplication = fmt.Errorf("a host is either copied to, or split among, 1 t
 // Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of them
 // has the host in slot 0, with its group, and moves like the robot of any host. The others have
 // slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of the slots. If fewer
-// robots than wanted can be found, they divide the whole host among them. A number of 0 leaves the
+// robots than Parts can be found, they divide the whole host among them. A number of 0 leaves the
 // present one.
 type Replication struct {
 	Copies int // robots that each collect all of the host, to be compared
 	Parts  int // number of robots among which its URLs are divided by hash; 1: one robot, until the plan finds the host too large
 }
 
-// Valid reports whether the numbers are possible.
+// Valid reports whether both numbers are from 0 to wire.MaxShares and at most one is above 1.
 func (r Replication) Valid() bool {
 	return r.Copies >= 0 && r.Copies <= wire.MaxShares && r.Parts >= 0 && r.Parts <= wire.MaxShares && (r.Copies < 2 || r.Parts < 2)
 }
@@ -83,8 +83,8 @@ func (t *Tx) SplitByPlan(ctx context.Context, parts map[string]int) error {
 	return nil
 }
 
-// review marks a host so that replicate, at the end of the transaction, gives it the robots that it
-// lacks.
+// review marks a host that is to have several robots. At the end of the transaction, replicate
+// gives it the robots that it lacks.
 func (t *Tx) review(ctx context.Context, host string) error {
 	_, err := t.Exec(ctx, `UPDATE hosts SET review = 1 WHERE name = ? AND (copies > 1 OR parts > 1)`, host)
 	return err
@@ -200,7 +200,7 @@ func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) er
 	return err
 }
 
-// give assigns a host to one more robot, which changes the shares of the others.
+// give assigns a host to one more robot. That changes the shares of the host's other robots.
 func (t *Tx) give(ctx context.Context, host, robot string, slot int) error {
 	if err := t.hold(ctx, `a.host = ? AND a.robot <> ?`, host, robot); err != nil {
 		return err
@@ -220,8 +220,8 @@ func (t *Tx) end(ctx context.Context, host, robot string) error {
 	return t.take(ctx, `a.host = ? AND a.robot = ?`, host, robot)
 }
 
-// MoveReplica gives a host's copy or share from one robot to another. It does nothing if the
-// first robot has none by now, or if the other has one already.
+// MoveReplica gives a host's copy or share from one robot to another. It does nothing if the first
+// robot no longer has one, or if the second robot has the host already.
 func (t *Tx) MoveReplica(ctx context.Context, host, from, to string) error {
 	held, err := holdersOfOne(ctx, t, host)
 	if err != nil || has(held, to) {

@@ -7,12 +7,12 @@ import (
 	"sheaf/internal/db"
 )
 
-// Share gives a share of the others' hosts to a robot that has just come and has none. The hosts
-// pinned to it come first. Then Share takes groups from the robots with the most hosts, until one
+// Share gives hosts of other robots to a robot that has just come: first the hosts that are pinned
+// to it. If it then has no host, Share takes groups from the robots with the most hosts, until one
 // more group would leave the giver with fewer hosts than the newcomer. These groups wait until the
 // end of the transaction, which gives them to the robot that can finish them first: the newcomer. A
-// robot that already has hosts gets none, so a robot that returns after a pause does not disturb
-// the others.
+// robot that already has hosts gets no such groups, so a robot that returns after a pause does not
+// disturb the others.
 func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	if err := t.recall(ctx, newcomer); err != nil {
 		return err

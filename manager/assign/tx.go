@@ -32,7 +32,7 @@ type Tx struct {
 	prepared map[string]*sql.Stmt
 }
 
-// QueryContext queries within the transaction.
+// QueryContext queries within the transaction, so that a Tx is a db.Queryer.
 func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return t.tx.QueryContext(ctx, query, args...)
 }
@@ -119,7 +119,7 @@ func (t *Tx) Touch(robots ...string) {
 	}
 }
 
-// publish stamps the changed lists with the generation.
+// publish stamps the changed lists with the generation, and settles the holds.
 func (t *Tx) publish(ctx context.Context) error {
 	if len(t.touched) == 0 {
 		return nil

@@ -120,8 +120,8 @@ func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	return layer, sets
 }
 
-// replanSome plans some items and leaves the others where they are. It stands for the others of
-// each robot by one more item that only this robot can have.
+// replanSome plans some items and leaves the others where they are. One more item for each robot,
+// which only this robot can have, stands for the robot's other items.
 func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	mine := make(map[int]bool, len(items))
 	for _, n := range items {
@@ -154,8 +154,8 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	return nil
 }
 
-// beside returns the costs of some items, and of one more for each robot: only this robot can have
-// it, and it takes base there. An item costs +Inf at a robot to which p gives another item of one
+// beside returns the costs of some items, and of a further item for each robot: only this robot can
+// have it, at the cost in base. An item costs +Inf at a robot to which p gives another item of one
 // of its sets.
 func (c *Costs) beside(p Plan, items []int, base []float64, sets map[int][][]int) (*Costs, error) {
 	taken := func(n int, at func(i int)) {

@@ -29,8 +29,8 @@ func (b choices) worst() float64 {
 	return b[len(b)-1].priced
 }
 
-// add adds a choice. If there are too many, it drops the dearest and returns it, which may be the
-// new one.
+// add adds a choice. If there are then too many, it drops and returns the dearest, perhaps the new
+// one.
 func (b *choices) add(one choice) (dropped choice, ok bool) {
 	if len(*b) == cap(*b) {
 		dropped, ok = (*b)[len(*b)-1], true

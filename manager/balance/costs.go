@@ -94,7 +94,7 @@ func (c *Costs) choose() error {
 	return c.pick(price)
 }
 
-// Matrix takes costs from a table: t[i][j] is the cost of host j at robot i.
+// Matrix makes Costs from a table: t[i][j] is the cost of host j at robot i.
 func Matrix(t [][]float64) (*Costs, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("no robots")
@@ -107,7 +107,7 @@ func Matrix(t [][]float64) (*Costs, error) {
 	return NewCosts(len(t), len(t[0]), func(i, j int) float64 { return t[i][j] })
 }
 
-// At returns the cost of host j at robot i.
+// At returns the cost of host j at robot i in ms, +Inf for an excluded pair.
 func (c *Costs) At(i, j int) float64 { return c.all(i, j) }
 
 func (c *Costs) all(i, j int) float64 {

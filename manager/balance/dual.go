@@ -128,7 +128,7 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 
 // prove climbs a number of steps and returns the best prices and the bound that they prove over all
 // pairs. Prices that fit the candidates may leave other robots too cheap. If the prices by which
-// the candidates were picked prove more, it returns those.
+// the candidates were picked prove more, it returns these prices.
 func (d *dual) prove(steps int) (price []float64, bound float64) {
 	price = d.climb(steps)
 	bound = lowerBound(d.c, price)
@@ -165,8 +165,8 @@ func overAll(c *Costs, price []float64) float64 {
 }
 
 // Halves are the costs of hosts at each of two limits of a robot, such as its transfers and its
-// line. A robot ends when both sums are through. That is earlier than the sum of the greater cost
-// of each host.
+// line. A robot ends when both sums are through. That may be earlier than the sum of each host's
+// greater cost.
 type Halves struct {
 	A, B Row
 	ByB  []bool // by robot: its sum of B is expected to be the greater

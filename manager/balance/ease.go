@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// unseat moves one of the largest hosts of the robot with the highest load to another robot, at
-// random, and keeps it there. Smaller steps would never make room for it.
+// unseat tries to move one of the most loaded robot's largest hosts to a random candidate, and
+// keeps it there. Smaller steps would never make room for it.
 func (s *search) unseat(random *rand.Rand) {
 	top := s.top()
 	large := slices.Clone(s.items[top])
@@ -27,7 +27,7 @@ func (s *search) unseat(random *rand.Rand) {
 // also counts what a move adds to the work of all.
 var powers = []float64{3, 4, 6, 8, 12, 16, 24, 40}
 
-// repairAll moves hosts until the limit is reached, however many moves it takes.
+// repairAll tries to reach the limit, however many moves that takes.
 func (r *replanner) repairAll(rounds int) {
 	for _, slack := range []float64{1.045, 1.03, 1.015, 1.005} {
 		if r.reached() || r.c.stopped() != nil {
@@ -118,8 +118,7 @@ func (s *search) fewer(start Plan, limit float64) {
 	}
 }
 
-// makeRoom sends host j home if another host, which is not at its own home, can move on and so make
-// room there.
+// makeRoom sends host j home if a host that has moved to that robot can move on and so make room.
 func (s *search) makeRoom(start Plan, j, home int, limit float64) bool {
 	need := s.loads[home] + s.c.all(home, j) - limit
 	from := s.plan[j]

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Measured is a measured distance of a robot to a host.
+// Measured is one measurement of a robot's distance to a host. A pair may have several.
 type Measured struct {
 	Robot, Host int
 	MsPerKB     float64
@@ -100,14 +100,14 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// Pair is a robot and a host.
+// Pair is a robot and a host, by their numbers.
 type Pair struct{ Robot, Host int }
 
 // Probes returns pairs that are worth measuring, those with the largest possible gain first. A pair
 // is worth it if it was not measured and if, with a cost lower by the factor, the host would move
-// to that robot at the plan's prices. Probes returns only pairs that would each shorten the night
-// by the part least of its length, and no more than most. If these are fewer than usual, it returns
-// up to usual pairs, whatever they gain.
+// to that robot at the plan's prices. Probes returns at most most pairs that would each shorten the
+// night by more than the part least of its length. If these are fewer than usual, it adds pairs up
+// to usual, whatever they gain.
 func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, usual, most int) []Pair {
 	most = max(usual, most)
 	if most <= 0 {

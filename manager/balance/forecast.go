@@ -32,7 +32,7 @@ type Need struct {
 }
 
 // Forecast returns how many robots a demand needs. There must be at least one sort. It assumes that
-// the work is shared out evenly, which a plan of many small hosts comes near.
+// the work is shared out evenly. A plan of many small hosts comes near that.
 func Forecast(d Demand, sorts []Sort) Need {
 	var n Need
 	bound := map[Bind]float64{}
@@ -58,7 +58,7 @@ func Forecast(d Demand, sorts []Sort) Need {
 	return n
 }
 
-// chains compares the chains of the addresses, at a robot of each sort, with its night.
+// chains compares each address's chain, at a robot of each sort, with this robot's night.
 func (n *Need) chains(addresses []Work, sorts []Sort) {
 	var pages, late, long float64
 	for _, w := range addresses {

@@ -77,8 +77,8 @@ func (p Pace) gap(w Work) float64 {
 }
 
 // Quicker returns two times in ms at which the robot would end if work[n], its longest chain, were
-// shorter: at half the interval, and split into two parts, of which another robot takes one.
-// Together the two parts keep the interval.
+// shorter: at half the interval, and split into two parts for two robots. Together the two parts
+// keep the interval.
 func (p Pace) Quicker(work []Work, n int) (halfInterval, inParts float64) {
 	w, all := work[n], slices.Clone(work)
 	gap := p.gap(w)
@@ -119,8 +119,8 @@ type End struct {
 	Item  int     // index of the work with the longest chain; -1: none
 }
 
-// End returns when the robot ends with this work: when its longest chain ends, or when all
-// transfers or all bytes are through, whichever is last.
+// End returns the end of the robot's night with this work: the end of its longest chain, of all
+// transfers or of all bytes, whichever is last.
 func (p Pace) End(work []Work) End {
 	e := End{Item: -1}
 	ms, kb, longest := 0.0, 0.0, 0.0
@@ -173,8 +173,8 @@ func (a SeenAddress) Gap() float64 {
 	return max(0, a.Ended-a.Began-a.MS) / a.Pages
 }
 
-// FewPages is the number of pages below which an address says nothing of the gap, because times are
-// known only to the heartbeat.
+// FewPages is the number of pages below which an address says nothing of the gap, because
+// heartbeats tell times only roughly.
 const FewPages = 5
 
 // LeastGap returns the gap that all addresses keep at least, except the quickest tenth and those

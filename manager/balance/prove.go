@@ -31,8 +31,8 @@ func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	return p.none(200)
 }
 
-// none reports whether no plan within the limit has the hosts where they are being tried. It makes
-// a number of steps towards better prices.
+// none reports whether it can prove that no plan within the limit has the hosts where they are
+// being tried. It first makes up to steps steps towards better prices.
 func (p *prover) none(steps int) bool {
 	if p.nodes--; p.nodes < 0 {
 		return false
@@ -101,7 +101,7 @@ func (p *prover) evaluate() (value float64) {
 	return value
 }
 
-// climb raises the prices of robots that have too much. It returns false if no robot has.
+// climb raises the prices of robots that have too much. It returns false if there are no loads.
 func (p *prover) climb(step int) bool {
 	mean := 0.0
 	for _, l := range p.loads {

@@ -13,7 +13,7 @@ import (
 const enough = 1.069
 
 // Replan adapts a plan to new costs. It moves few hosts, because the new robot of a host fetches
-// all of it. from may be shorter than the number of hosts: placing the others, which are new,
+// all of it. from may be shorter than the number of hosts: placing the other hosts, which are new,
 // counts as no move. from may also name robots that are gone, by -1 or by an infinite cost. Replan
 // fails if from has more hosts than c.
 func Replan(c *Costs, from Plan) (Result, error) {
@@ -120,7 +120,7 @@ func (r *replanner) easeOften(rounds int) {
 }
 
 // goBack takes moves of a plan back as far as the limit allows. From the best plan so far it sends
-// a few hosts home, lets others make room for them, and checks whether that takes fewer moves.
+// a few hosts home, lets other hosts make room for them, and checks whether that takes fewer moves.
 func (r *replanner) goBack(found Plan, rounds int) {
 	if !r.c.small() {
 		return

@@ -110,9 +110,9 @@ func (s *search) repair(target float64) {
 	}
 }
 
-// elsewhere returns the cheapest other robot at which host j stays below the target. regret is how
-// much more the host costs there than at robot i, at the prices; +Inf if there is no such robot. If
-// no candidate has room, it looks at all robots.
+// elsewhere returns the other robot where host j is cheapest, of those whose loads then stay within
+// the target. regret is how much more the host costs there than at robot i, at the prices; +Inf if
+// there is no such robot. If no candidate has room, it looks at all robots.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -131,7 +131,7 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 }
 
 // anywhere returns the other robot that is cheapest at the prices, of all robots that have room for
-// host j below the target, and the priced cost of the host there; +Inf if there is none.
+// host j below the target, and the priced cost of the host there; +Inf if no robot has room.
 func (s *search) anywhere(j, i int, target float64) (to int, priced float64) {
 	priced = math.Inf(1)
 	if s.row == nil {
@@ -153,10 +153,10 @@ const patience = 20_000_000
 // looks is the most pairs of hosts that one step of exchange compares.
 const looks = 400_000
 
-// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for a
-// host of another, whichever leaves the lower maximum of the two loads. It ends when nothing helps,
-// when the target is reached, after a number of steps, when it has tried very many pairs, or when
-// the work is stopped.
+// exchange lowers the highest load. In each step it moves a host of the most loaded robot, or swaps
+// it for another robot's host, whichever leaves the lower maximum of the two loads. It ends when
+// nothing helps, when the target is reached, after a number of steps, when it has tried very many
+// pairs, or when the work is stopped.
 func (s *search) exchange(target float64, steps int) {
 	looked := 0
 	for range steps {
@@ -261,7 +261,7 @@ func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 	s.reset(bestPlan)
 }
 
-// reset changes the plan to p.
+// reset moves hosts so that the plan becomes p.
 func (s *search) reset(p Plan) {
 	for j, i := range p {
 		if s.plan[j] != i {

@@ -53,8 +53,8 @@ func Sum(t Tree, loads, rates []float64) (s Sums, ok bool) {
 }
 
 // Shipping returns the loads to pass along each edge of the robots' tree so that all robots end
-// together, in rounds. The ships of one round can go at once. A robot that forwards more than it
-// has receives in an earlier round.
+// together, in rounds. The ships of one round can go at once. If a robot forwards more than it has,
+// it receives in an earlier round.
 func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	s, ok := Sum(t, loads, rates)
 	if !ok {
@@ -102,8 +102,8 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 
 // Trigger says when to level. Fire is called every minute, and fires when the highest load,
 // relative to its robot's rate, is far above the mean. It can fire again when the loads have become
-// similar, or after a while, because they may never become so. (The paper's trigger fires when a
-// robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. Use it in one
+// similar, or after a while, because they may never become similar. (The paper's trigger fires when
+// a robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. Use it in one
 // goroutine.
 type Trigger struct {
 	Over  float64       // fires if the highest load is more than this multiple of the mean
@@ -117,7 +117,7 @@ type Trigger struct {
 // NewTrigger returns a trigger with the values that were found best.
 func NewTrigger() *Trigger { return &Trigger{Over: 1.25, Under: 1.10, Rest: 5 * time.Minute} }
 
-// Fire reports whether to level now.
+// Fire reports whether to level now. Call it every minute.
 func (t *Trigger) Fire(now time.Time, loads, rates []float64) bool {
 	ratio := unevenness(loads, rates)
 	if t.shot && (ratio < t.Under || now.Sub(t.fired) >= t.Rest) {

@@ -15,12 +15,12 @@ type Night struct {
 // Transfer moves one host from a robot to another.
 type Transfer struct{ Host, From, To int }
 
-// Helps reports whether moving a host to another robot shortens the night. The host costs here at
-// its own robot and there at the other. Without the move the two robots would end at endHere and
-// endThere. All are in ms. Helps is false if the host costs several times as much there, because
-// the night's work would grow with every such move. It is also false unless the other robot would
-// be done with the host before the first robot would end, even if the host takes half as long again
-// as expected.
+// Helps reports whether moving a host to another robot shortens the night. The parameters here and
+// there are the host's costs at its own robot and at the other. Without the move the two robots
+// would end at endHere and endThere. All are in ms. Helps is false if the host costs several times
+// as much at the other robot, because the night's work would grow with every such move. It is also
+// false unless the other robot would be done with the host before the first robot would end, even
+// if the host takes half as long again as expected.
 func Helps(here, there, endHere, endThere float64) bool {
 	const dear, doubt = 3, 0.5
 	return there <= dear*here && endThere+there*(1+doubt) < endHere

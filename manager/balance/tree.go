@@ -79,9 +79,9 @@ func (t Tree) Steps() int {
 	return (longest + 1) / 2
 }
 
-// Distances returns how differently two robots see the hosts: the mean of |ln t_ij - ln t_kj|. It
-// stands in for the distance between two robots, which nobody has measured: robots on one network
-// are near to the same hosts.
+// Distances returns how differently each two robots see the hosts: the mean of |ln t_ij - ln t_kj|.
+// It stands in for the distance between two robots, which nobody has measured: robots on one
+// network are near to the same hosts.
 func Distances(c *Costs) [][]float64 {
 	d := make([][]float64, c.Robots)
 	for i := range d {

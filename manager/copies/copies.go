@@ -75,7 +75,7 @@ func Judge(visits []Visit) []Verdict {
 	return list
 }
 
-// add counts one page, by the robot's latest visit for which votes can say something.
+// add counts one page, by the robot's latest visit that votes can judge.
 func (v *Verdict) add(page []Visit, robot string) {
 	var peers []Visit
 	for _, other := range page {

@@ -58,7 +58,7 @@ func (v *Verdicts) Update(ctx context.Context) error {
 	return nil
 }
 
-// update judges one host.
+// update judges one host, and deletes its old visits.
 func (v *Verdicts) update(ctx context.Context, host string) error {
 	now := time.Now()
 	return db.Transact(ctx, v.db, nil, func(tx *sql.Tx) error {
@@ -93,7 +93,7 @@ func (v *Verdicts) update(ctx context.Context, host string) error {
 	})
 }
 
-// List returns the verdicts of the last Update, by host and robot.
+// List returns the latest verdicts, by host and robot.
 func (v *Verdicts) List(ctx context.Context) ([]Copies, error) {
 	list, err := db.List(ctx, v.db, func(rows *sql.Rows, c *Copies) error {
 		return rows.Scan(&c.Host, &c.Robot, db.At(&c.Judged), &c.Compared, &c.Differing, &c.Odd, &c.Example)

@@ -58,7 +58,7 @@ func (a addresses) group(host string) string {
 	return a[0].String()
 }
 
-// resolved returns now if the look-up found an address, or 0.
+// resolved returns the time of the look-up, which is now, or 0 if it found no address.
 func (a addresses) resolved(now int64) int64 {
 	if len(a) == 0 {
 		return 0
@@ -149,8 +149,8 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	return t.Joined(ctx, group, host)
 }
 
-// joinGroup takes a host that is about to join a group from its robot, if another robot has the
-// group. The database must still name the host's old group: its robot may go on visiting that
+// joinGroup makes a host that is about to join a group wait for a new robot, if another robot has
+// the group. The database must still name the host's old group: its robot may go on visiting that
 // address for a while.
 func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
 	owner, err := assign.OwnerOf(ctx, t, group)

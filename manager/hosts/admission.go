@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxFoundSeeds is how many start URLs of one host robots may add. So a report with all pages of a
-// large site does not fill the lists. Operators may add more.
+// maxFoundSeeds is the number of a host's start URLs at which robots cannot add more. So a report
+// with all pages of a large site does not fill the lists. Operators may add more.
 const maxFoundSeeds = 100
 
 // rules say how to enter a list of hosts.
@@ -30,7 +30,7 @@ type rules struct {
 	replication assign.Replication
 }
 
-// admit enters a list of hosts by the rules.
+// admit enters a list of hosts by the rules, in one transaction.
 func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) (Report, error) {
 	var names []string
 	seeds := map[string][]wire.HostLine{}
@@ -73,8 +73,9 @@ func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) 
 	return report, err
 }
 
-// lookUpNew finds the addresses of the hosts that are new and will be collected. It runs before
-// any transaction is open.
+// lookUpNew returns the addresses that the rules give, and looks up the other hosts that are new
+// and will be collected, unless they are more than lookUpNow. It runs before any transaction is
+// open.
 func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (map[string]addresses, error) {
 	exists, err := knownHosts(ctx, r.db, names, "")
 	if err != nil {
@@ -95,8 +96,8 @@ func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (ma
 	return found, nil
 }
 
-// knownHosts returns the hosts that the table has. If state is not empty, only hosts in that state
-// count.
+// knownHosts returns which of the named hosts the database has. If state is not empty, only hosts
+// in that state count.
 func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) (map[string]bool, error) {
 	known := map[string]bool{}
 	for some := range slices.Chunk(names, db.RowsAtOnce) {
@@ -168,7 +169,8 @@ func (a *admission) enterAll(ctx context.Context, names []string, seeds map[stri
 	return nil
 }
 
-// judge returns the state of a new host.
+// judge returns the state of a new host: Refused if its name or domain was refused, otherwise by
+// the rules.
 func (a *admission) judge(host string) State {
 	if name := withoutPort(host); a.closed[name] || within(name, a.refused) {
 		return Refused
@@ -237,7 +239,7 @@ func (r *Report) count(state State) {
 	}
 }
 
-// roomToday returns how many more hosts robots may enter, after those of the last 24 hours.
+// roomToday returns how many more hosts the source may enter, after the hosts of the last 24 hours.
 func (a *admission) roomToday(ctx context.Context) (room int, err error) {
 	room = math.MaxInt
 	if a.rules.perRobot <= 0 && a.rules.perDay <= 0 {
@@ -272,7 +274,7 @@ func (a *admission) isFull(ctx context.Context, domain string) (bool, error) {
 	return n >= a.rules.perDomain, nil
 }
 
-// addSeeds adds start URLs to a known host.
+// addSeeds adds start URLs to a known host, up to the limit.
 func (a *admission) addSeeds(ctx context.Context, host string, lines []wire.HostLine) error {
 	var have, added int64
 	most := a.rules.maxSeeds
@@ -306,7 +308,7 @@ func (a *admission) addSeeds(ctx context.Context, host string, lines []wire.Host
 }
 
 // seedsOfShared returns how many start URLs a host may have. The number is large if the reporting
-// robot shares the host with others by URL, because it reports all URLs of the others' shares.
+// robot shares the host with others by URL, because it reports all URLs of other robots' shares.
 func (a *admission) seedsOfShared(ctx context.Context, host string) (int64, error) {
 	const maxSplitSeeds = 1_000_000
 	var shared bool

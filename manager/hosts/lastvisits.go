@@ -25,8 +25,8 @@ type LastVisit struct {
 }
 
 // NoteVisits stores what a heartbeat says of the robot's last visits: to hosts that it has finished
-// in its cycle, and to hosts that give no answer, or give one again. It ignores hosts that the
-// robot never had.
+// in its cycle, and to hosts that give no answer, or answer again. It ignores hosts that the robot
+// never had.
 func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbeat) error {
 	var told []string
 	for host, p := range hb.Hosts {

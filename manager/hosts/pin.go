@@ -33,9 +33,9 @@ type AssignResponse struct {
 }
 
 // Assign gives hosts to a robot, with all other hosts at their addresses, and pins them to it, so
-// that levelling leaves them there. Without a robot it removes the pins. While the robot takes no
-// part, others collect the hosts. If a host is not collected, or several robots have it, Assign
-// returns an error and changes nothing.
+// that levelling leaves them there. Without a robot it removes the pins. If the robot later takes
+// no part, other robots collect the hosts. If it takes no part now, or if a host is not collected
+// or is for several robots, Assign returns an error and changes nothing.
 func (r *Registry) Assign(ctx context.Context, q AssignRequest) (done AssignResponse, err error) {
 	switch {
 	case len(q.Hosts) == 0:

@@ -34,8 +34,8 @@ type Policy struct {
 	// PerRobot and PerDay limit the hosts, in any state, that one robot and all robots together may
 	// enter in 24 hours. Further ones are not entered. 0: no limit.
 	PerRobot, PerDay int
-	// Ports are those at which robots may enter hosts. A host at another port is Pending, unless it
-	// is refused. Empty: any port.
+	// Ports are the ports at which robots may enter hosts. A host at another port is Pending,
+	// unless it is refused. Empty: any port.
 	Ports []int
 }
 

@@ -13,10 +13,10 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxPrefixes limits the refused prefixes of one host, since each makes its lists longer.
+// maxPrefixes limits the refused prefixes of one host, since each makes robots' lists longer.
 const maxPrefixes = 100
 
-// ErrPrefixNotRefused says that a prefix is not refused.
+// ErrPrefixNotRefused is AllowPrefix's error for a prefix that is not refused.
 var ErrPrefixNotRefused = errors.New("this prefix is not refused; sheaf host prefix ls lists those that are")
 
 // RefusedPrefix is a part of a host that robots leave out: the pages that match a weburl.Prefix.
@@ -70,7 +70,7 @@ func (r *Registry) RefusePrefix(ctx context.Context, p RefusedPrefix) error {
 	})
 }
 
-// AllowPrefix ends the refusal of a prefix.
+// AllowPrefix ends the refusal of a prefix. Robots are told with their next list.
 func (r *Registry) AllowPrefix(ctx context.Context, url string) error {
 	host, path, err := prefixOf(url)
 	if err != nil {

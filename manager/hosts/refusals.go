@@ -15,7 +15,7 @@ import (
 	"sheaf/manager/assign"
 )
 
-// ErrNotRefused says that a domain is not refused.
+// ErrNotRefused is AllowDomain's error for a domain that is not refused.
 var ErrNotRefused = errors.New("this domain is not refused; sheaf host domain ls lists those that are")
 
 // RefusedDomain is a domain whose hosts robots leave out, including hosts that they find later. A
@@ -74,7 +74,7 @@ func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 	return nil
 }
 
-// refuseKnown refuses hosts that the database has.
+// refuseKnown refuses hosts that the database has, and takes them from their robots.
 func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 	for _, host := range hosts {
 		if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
@@ -96,7 +96,7 @@ func (r *Registry) AllowDomain(ctx context.Context, domain string) error {
 	return nil
 }
 
-// RefusedDomains returns the domains that are refused.
+// RefusedDomains returns the domains that are refused, by name.
 func (r *Registry) RefusedDomains(ctx context.Context) ([]RefusedDomain, error) {
 	return db.List(ctx, r.db, func(rows *sql.Rows, d *RefusedDomain) error {
 		return rows.Scan(&d.Domain, db.At(&d.Since), &d.By, &d.Reason)

@@ -193,7 +193,7 @@ func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int)
 	return list, nil
 }
 
-// intervalText formats an interval in ms. It returns "" for 0, which means that none was set.
+// intervalText formats an interval in ms. It returns "" for 0: no interval was set.
 func intervalText(ms int64) string {
 	if ms == 0 {
 		return ""

@@ -24,8 +24,8 @@ type Filter struct {
 	name string // selects this host only
 }
 
-// within returns an SQL condition on hosts, to be added to others, and its arguments. It ignores
-// Robot.
+// within returns an SQL condition on hosts, to be appended to another condition, and its arguments.
+// It ignores Robot.
 func (f Filter) within() (condition string, args []any) {
 	var all []string
 	add := func(text string, values ...any) { all, args = append(all, text), append(args, values...) }
@@ -81,8 +81,8 @@ type Group struct {
 	Refused  int64  `json:"refused"`
 }
 
-// Groups counts the hosts that a filter selects, by registered domain. It returns at most limit
-// domains in the order of their names, which come behind the name after.
+// Groups counts the hosts that a filter selects, by registered domain. It returns up to limit
+// domains whose names follow after, in the order of their names.
 func (r *Registry) Groups(ctx context.Context, f Filter, after string, limit int) ([]Group, error) {
 	condition, args := f.withRobot()
 	list, err := db.List(ctx, r.db, func(rows *sql.Rows, g *Group) error {

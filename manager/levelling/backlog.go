@@ -100,8 +100,8 @@ func rates(list []Backlog) []float64 {
 	return r
 }
 
-// NoteHeartbeat stores what a robot says of its cycle. unknown reports that nothing was known of
-// the robot before. The robot must then be asked to report all its hosts.
+// NoteHeartbeat stores what a robot says of its cycle. unknown reports that the robot must be asked
+// to report all its hosts, because nothing was known of it.
 func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (unknown bool, err error) {
 	now := time.Now()
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
@@ -149,8 +149,8 @@ func aheadOf(c *wire.Clock) int64 {
 	return min((c.OffsetMS-1)/1000+1, int64(assign.MaxAhead/time.Second)) * 1000
 }
 
-// forgetProgress deletes the robot's progress in other cycles. If the heartbeat reports all hosts,
-// it also deletes the progress at hosts that the heartbeat does not have.
+// forgetProgress deletes the robot's progress in other cycles. It also deletes the progress at
+// hosts that the heartbeat does not have.
 func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ? AND cycle <> ?`, robot, hb.Cycle); err != nil {
 		return err

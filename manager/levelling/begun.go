@@ -15,7 +15,7 @@ import (
 // begins.
 const worthwhile = 6
 
-// begunGroup is the hosts of one group that a robot has begun and not finished.
+// begunGroup has a robot's hosts of one group that the robot has begun and not finished.
 type begunGroup struct {
 	hosts []string
 	left  int64 // URLs

@@ -15,7 +15,7 @@ import (
 // that had already moved are not moved back.
 var ErrGivenUp = errors.New("the plan was given up, and the last one stays")
 
-// ErrNoPlanning says that no plan is being made.
+// ErrNoPlanning is Cancel's error if no plan is being made.
 var ErrNoPlanning = errors.New("no plan is being made now")
 
 var errCancelled = errors.New("an operator has cancelled it")
@@ -103,7 +103,7 @@ func (c course) note(ctx context.Context, err error) error {
 }
 
 // watch records regularly that the planner is at work, and cancels the plan on an operator's order.
-// It returns when ctx ends.
+// It returns then, or when ctx ends.
 func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	for more := true; more; more = loop.Pause(ctx, beatEvery) {
 		var cancelled int64
@@ -119,8 +119,8 @@ func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// Cancel gives up the plan that is being made, in any process. It returns ErrNoPlanning if no plan
-// is being made.
+// Cancel orders the planner, in any process, to give up the plan that is being made. It returns
+// ErrNoPlanning if no plan is being made.
 func (l *Leveller) Cancel(ctx context.Context) error {
 	n, err := db.Exec(ctx, l.db, `UPDATE plans SET cancelled = token WHERE step <> '' AND beat >= ?`, db.Millis(time.Now().Add(-beatLost)))
 	if err == nil && n == 0 {

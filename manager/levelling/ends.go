@@ -25,7 +25,7 @@ type RobotEnd struct {
 }
 
 // readPaces reads the limits of the robots. A robot that was never seen at work gets the median of
-// the others. If none was, each is assumed to make one transfer at a time.
+// the others. If no robot was, each is assumed to make one transfer at a time.
 func (s *snapshot) readPaces(ctx context.Context, tx *sql.Tx) error {
 	known, err := readPaces(ctx, tx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *snapshot) itemWork(it *items, robot, n int) (w balance.Work) {
 	return w
 }
 
-// ends returns when each robot ends if the plan is carried out.
+// ends returns the end of each robot's night if the plan is carried out.
 func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 	mine := make([][]int, len(s.robots))
 	for n, i := range plan {
@@ -180,7 +180,7 @@ func (s *snapshot) bound(it *items, r balance.Result) float64 {
 	return it.costs.Bound(halves, r.Prices, it.apart)
 }
 
-// last returns the end of the robot that ends last.
+// last returns the latest of the ends.
 func last(ends []RobotEnd) (e RobotEnd) {
 	for _, r := range ends {
 		if r.MS > e.MS {
@@ -190,7 +190,7 @@ func last(ends []RobotEnd) (e RobotEnd) {
 	return e
 }
 
-// String says when the robot ends and why not sooner.
+// String returns a sentence for the robot that ends last: when it ends, and why not sooner.
 func (e RobotEnd) String() string {
 	after := func(ms float64) time.Duration {
 		return time.Duration(ms * float64(time.Millisecond)).Round(time.Second)

@@ -107,7 +107,7 @@ func (f *Forecast) demand(s *snapshot) balance.Demand {
 	return d
 }
 
-// sorts returns each robot of the snapshot as a sort of robot.
+// sorts returns each robot of the snapshot as a sort or, if nothing was measured, one assumed sort.
 func (l *Leveller) sorts(ctx context.Context, s *snapshot, measured bool, window time.Duration) ([]balance.Sort, error) {
 	nights := map[string]time.Duration{}
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
@@ -142,7 +142,7 @@ func (l *Leveller) sorts(ctx context.Context, s *snapshot, measured bool, window
 	return sorts, nil
 }
 
-// describe fills in the figures of the median robot.
+// describe fills in the robots' median figures, and the mean length of their nights.
 func (f *Forecast) describe(sorts []balance.Sort) {
 	var gaps, widths, lines []float64
 	for _, s := range sorts {
@@ -161,8 +161,8 @@ func (f *Forecast) describe(sorts []balance.Sort) {
 	}
 }
 
-// shortest returns the open hours of the day of the week that has the fewest, except days without
-// any. It returns 0 if the hours of the window are not known.
+// shortest returns the open hours of the weekday that has the fewest. It ignores days without open
+// hours, and returns 0 if the window was never seen shut.
 func (w week) shortest() (least time.Duration) {
 	if len(w) != hoursOfWeek || !strings.Contains(string(w), "s") {
 		return 0

@@ -55,8 +55,8 @@ type LogReport struct {
 }
 
 // SubmitLog takes a robot's log (P3). It keeps the file as logs/<name>.gz and adds the log's costs
-// to those of the robot's hosts, both or neither. Submitting the same log again changes nothing. An
-// error in the log itself is an assign.Invalid.
+// to the costs of the robot's hosts; it does both or neither. Submitting the same log again changes
+// nothing. An error in the log itself is an assign.Invalid.
 func (b *Book) SubmitLog(ctx context.Context, robot string, r io.Reader) (report LogReport, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if report.Name, err = readLogName(in, robot); err != nil {
@@ -125,7 +125,7 @@ func readLogName(in *bufio.Reader, robot string) (string, error) {
 // maxStrange is how many hosts a log may have that its robot was never given.
 const maxStrange = 10_000
 
-// own returns those of the hosts that the robot was ever given or asked to probe.
+// own returns which of the hosts the robot was ever given or asked to probe.
 func (b *Book) own(ctx context.Context, robot string, hosts []string) (map[string]bool, error) {
 	in := db.Tuple(len(hosts))
 	args := append([]any{robot}, db.Args(hosts)...)

@@ -127,8 +127,9 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 	return seen, hosts, err
 }
 
-// learnGaps stores gaps that are much longer than usual. If the robot was bound by its width or its
-// line, all addresses had to wait, and only a gap shorter than the stored one says something.
+// learnGaps stores gaps that are much longer than usual, and deletes the others. If the robot was
+// bound by its width or its line, all addresses had to wait, and only a gap shorter than the stored
+// one says something.
 func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]string, usual float64) error {
 	const much = 1.3
 	usual = max(usual, 0)

@@ -39,8 +39,8 @@ func (l *Leveller) outlooks(ctx context.Context, now time.Time) ([]Outlook, erro
 		WHERE r.subscribed = 1 AND r.lapsed = 0 AND p.binds <> '' ORDER BY p.robot`)
 }
 
-// opens returns when the window next opens after being shut. If it is not known when the window is
-// shut, it returns now.
+// opens returns the next time at which the window opens after being shut, or the time now if no
+// hour is known to be shut.
 func (w week) opens(now time.Time) time.Time {
 	at, shut := now, false
 	for range hoursOfWeek {
@@ -55,8 +55,8 @@ func (w week) opens(now time.Time) time.Time {
 	return now
 }
 
-// night returns when a robot in a phase goes on with its hosts. coming is true if that is in its
-// next night, and false if the robot is in a night now.
+// night returns the time at which a robot in a phase goes on with its hosts. coming is true if that
+// is in its next night, and false if the robot is in a night now.
 func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming bool) {
 	if phase == wire.PhaseIdle || phase == wire.PhaseResting {
 		return w.opens(now), true

@@ -269,7 +269,7 @@ func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error 
 }
 
 // keepWeights stores the hosts' weights that have changed. It uses many short transactions, so that
-// others do not wait long.
+// other transactions do not wait long.
 func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 	var rows [][]any
 	for j, host := range s.hosts {

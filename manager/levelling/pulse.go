@@ -115,7 +115,7 @@ func (w week) note(at time.Time, hb wire.Heartbeat) string {
 func hourOfWeek(at time.Time) int { return (int(at.Weekday())+6)%7*24 + at.Hour() }
 
 // open reports whether the window is open in an hour of the week. If the hour is not known, it
-// takes the same hour of the last day before on which it is.
+// takes the same hour of the latest earlier day on which that is known.
 func (w week) open(hour int) bool {
 	if len(w) != hoursOfWeek {
 		return true
@@ -128,8 +128,8 @@ func (w week) open(hour int) bool {
 	return true
 }
 
-// end returns when a robot that collects from a time on, in the hours of its window, has collected
-// for so long. It returns false if that is not within a month.
+// end returns the time at which a robot has collected for the time long, beginning at the time from
+// and only in the hours of its window. It returns false if that is not within a month.
 func (w week) end(from time.Time, long time.Duration) (time.Time, bool) {
 	for range 31 * 24 {
 		next := from.Truncate(time.Hour).Add(time.Hour)

@@ -66,8 +66,8 @@ func (list Samples) blob() []byte {
 	return b
 }
 
-// Add returns the samples with one more. If there are more than maxSamples, the oldest are
-// dropped.
+// Add returns the samples with s added, to the sample of the same hour if there is one. If there
+// are more than maxSamples, the oldest are dropped.
 func (list Samples) Add(s Sample) Samples {
 	i, found := slices.BinarySearchFunc(list, s.Hour, func(have Sample, hour int64) int { return cmp.Compare(have.Hour, hour) })
 	if found {
@@ -86,8 +86,8 @@ func (list Samples) Add(s Sample) Samples {
 // than three samples none is an outlier.
 const outlier = 4
 
-// Distance returns the host's distance in ms per KB, without outliers, and the outliers. It
-// ignores samples below 1 KB, and returns 0 if there are no others.
+// Distance returns the host's distance in ms per KB, without outliers, and the outliers. It ignores
+// samples below 1 KB, and returns 0 if all are.
 func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	rated := slices.DeleteFunc(slices.Clone(list), func(s Sample) bool { return s.Bytes < 1024 })
 	if len(rated) == 0 {

@@ -59,9 +59,9 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 }
 
 // shipTo moves groups with at most so many URLs from the giver to a neighbour, beginning with those
-// that are relatively nearest to the neighbour. end is when each robot will be done. URLs are not
-// time: as in balance.Take, a group stays if it costs several times as much at the neighbour, or
-// would be done later there.
+// that are relatively nearest to the neighbour. end has the time at which each robot will be done.
+// URLs are not time: as in balance.Take, a group stays if it costs several times as much at the
+// neighbour, or would be done later there.
 func (h *handover) shipTo(to int, urls float64, end []float64) {
 	c, from := h.groups.costs, h.giver
 	var held []int
@@ -84,8 +84,8 @@ func (h *handover) shipTo(to int, urls float64, end []float64) {
 	}
 }
 
-// addWaiting adds to end the waiting hosts of robots that get shipments. It skips the giver and
-// idle robots, whose hosts are in the snapshot.
+// addWaiting adds to the ends the time that waiting hosts take at robots that get shipments. It
+// skips the giver and idle robots, whose hosts are in the snapshot.
 func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []shipment, end []float64) error {
 	var takers []string
 	for _, s := range shipments {
@@ -107,8 +107,8 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []ship
 		WHERE a.robot IN `+db.Tuple(len(takers))+` AND a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`, db.Args(takers)...)
 }
 
-// requests returns the requests of each group in the last night that was measured at the giver. A
-// host of which nothing is known counts as one request.
+// requests returns each group's requests in the last night that was measured at any robot. A host
+// counts as one request if nothing is known of it or the giver does not have it.
 func (l *Leveller) requests(ctx context.Context, h *handover) ([]float64, error) {
 	requests, latest := map[string]float64{}, map[string]int64{}
 	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {

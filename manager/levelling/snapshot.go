@@ -59,7 +59,7 @@ type distance struct {
 	msPerKB float64
 }
 
-// distance returns the measured distance of a robot to a host; ok is false if there is none.
+// distance returns the measured distance of a robot to a host; ok is false if it was not measured.
 func (s *snapshot) distance(robot, host int) (msPerKB float64, ok bool) {
 	for _, d := range s.measured[host] {
 		if d.robot == robot {
@@ -138,7 +138,7 @@ func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot
 	return s, nil
 }
 
-// robot returns a robot's number.
+// robot returns the number of the robot with a name; ok is false if the snapshot lacks it.
 func (s *snapshot) robot(name string) (i int, ok bool) { return slices.BinarySearch(s.robots, name) }
 
 func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx, silent []string) error {
@@ -314,8 +314,7 @@ type grouping struct {
 	from  balance.Plan   // by group: its robot in slot 0; -1: none
 }
 
-// joined puts the hosts into their groups. It sets no costs, and of the robots of a host only the
-// one in slot 0.
+// joined puts the hosts into their groups. It sets no costs, and takes only the robots in slot 0.
 func (s *snapshot) joined() (g grouping) {
 	g.of, g.hosts = balance.Groups(len(s.hosts), func(j int) string { return s.group[j] })
 	g.from = make(balance.Plan, len(g.hosts))

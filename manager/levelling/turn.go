@@ -9,7 +9,8 @@ import (
 	"sheaf/internal/db"
 )
 
-// ErrFenced says that another planner has begun since this one began. Nothing was changed.
+// ErrFenced says that another planner has begun since this one began. The transaction that failed
+// changed nothing.
 var ErrFenced = errors.New("fenced by a planner with a higher token")
 
 const (

@@ -13,7 +13,7 @@ import (
 
 // Bounds of what is kept of robots' addresses.
 const (
-	// AddressesKept is for how long it is known from where a robot came.
+	// AddressesKept is how long a robot's address is kept after its last heartbeat.
 	AddressesKept = 90 * 24 * time.Hour
 
 	longSilence   = 20 * time.Minute // between two heartbeats, beyond which the robot may have stopped meanwhile
@@ -22,7 +22,7 @@ const (
 )
 
 // NoteAddress notes from which address a heartbeat came, if the robot visits hosts or has stopped
-// since the last one. A robot that is idle visits pages that consumers watch now and then.
+// since the last one. An idle robot now and then visits pages that consumers watch.
 func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr, hb wire.Heartbeat, now time.Time) error {
 	visits := hb.Phase == wire.PhaseCollecting || hb.Phase == wire.PhaseIdle
 	if !from.IsValid() {
@@ -52,7 +52,8 @@ func wrapped(robot string, err error) error {
 	return nil
 }
 
-// VisitedFrom reports whether a robot visited hosts from an address at a time, by a few minutes.
+// VisitedFrom reports whether a robot visited hosts from an address at a time, give or take a few
+// minutes.
 func (r *Roster) VisitedFrom(ctx context.Context, from netip.Addr, at time.Time) (bool, error) {
 	var n int
 	err := r.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM robot_addresses WHERE address = ? AND began <= ? AND last >= ? LIMIT 1) found`,
@@ -63,8 +64,8 @@ func (r *Roster) VisitedFrom(ctx context.Context, from netip.Addr, at time.Time)
 	return n > 0, nil
 }
 
-// Working returns the robots that take part, by name, with nothing but their names and versions. It
-// returns at most limit robots.
+// Working returns up to limit robots that are subscribed, by name. It sets only their names and
+// versions.
 func (r *Roster) Working(ctx context.Context, limit int) ([]Robot, error) {
 	list, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error { return rows.Scan(&r.Name, &r.Version) },
 		`SELECT name, version FROM robots WHERE subscribed = 1 AND secret_hash IS NOT NULL ORDER BY name LIMIT ?`, limit)

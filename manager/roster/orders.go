@@ -67,7 +67,8 @@ func (r *Roster) set(ctx context.Context, robot, query string, value any) error 
 	return nil
 }
 
-// Directives returns the robot's orders, given its heartbeat, and the entity tag of its list now.
+// Directives returns the entity tag of the robot's list now, and the robot's orders, given its
+// heartbeat.
 func (r *Roster) Directives(ctx context.Context, robot string, hb wire.Heartbeat) (list string, due []wire.Directive, err error) {
 	var generation int64
 	var paused, look bool

@@ -47,7 +47,7 @@ func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) 
 	return nil
 }
 
-// taken reports whether a release's program is in the store.
+// taken reports whether the store has a release's program, at its full size.
 func (s *Releases) taken(ctx context.Context, f wire.ReleaseFile) (bool, error) {
 	info, err := s.objects.Stat(ctx, programKey(f.SHA256))
 	if errors.Is(err, store.ErrNotExist) {
@@ -71,7 +71,7 @@ type ReleasedProgram struct {
 	open    io.ReadCloser // reads the object from at on; nil before the first Read
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It opens the object when needed.
 func (p *ReleasedProgram) Read(b []byte) (n int, err error) {
 	if p.at >= p.size {
 		return 0, io.EOF
@@ -86,7 +86,7 @@ func (p *ReleasedProgram) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Seek implements io.Seeker.
+// Seek implements io.Seeker. It closes the object if the position changes.
 func (p *ReleasedProgram) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -106,7 +106,7 @@ func (p *ReleasedProgram) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. A later Read would open the object again.
 func (p *ReleasedProgram) Close() error {
 	if p.open == nil {
 		return nil

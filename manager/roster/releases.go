@@ -18,7 +18,7 @@ var (
 	ErrNoKey = errors.New("no release key is registered; sheaf release key makes one")
 	// ErrKey says that another key is registered already.
 	ErrKey = errors.New("another release key is registered, and robots that have joined trust that one only; sheaf release key --replace sets another for robots that join from now on")
-	// ErrCounter says that a release is not newer than all others.
+	// ErrCounter says that a release is not newer than all earlier ones.
 	ErrCounter = errors.New("the counter is not higher than that of every earlier release")
 	// ErrUnknown says that there is no such release.
 	ErrUnknown = errors.New("no such release was published")
@@ -87,7 +87,7 @@ func releases(ctx context.Context, q db.Queryer) ([]published, error) {
 	return all, nil
 }
 
-// Key returns the key that releases are signed with, or "" if there is none.
+// Key returns the key that releases are signed with, or "" if no key is registered.
 func (s *Releases) Key(ctx context.Context) (string, error) {
 	var key string
 	err := s.db.QueryRowContext(ctx, `SELECT key FROM release_key`).Scan(&key)
@@ -113,11 +113,10 @@ func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	return err
 }
 
-// Bad says that the operator sent something wrong, such as a damaged program. Other errors are
-// failures of the service.
+// Bad says that the operator sent something wrong, such as a damaged program.
 type Bad struct{ error }
 
-// Unwrap returns the wrapped error.
+// Unwrap returns the wrapped error, for errors.Is and errors.As.
 func (b Bad) Unwrap() error { return b.error }
 
 // Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It
@@ -235,7 +234,7 @@ type Signed struct {
 }
 
 // Get returns the release with a counter. Counter 0 stands for the newest release that every robot
-// may have. If there is none, Get returns ErrUnknown.
+// may have. If there is no such release, Get returns ErrUnknown.
 func (s *Releases) Get(ctx context.Context, counter int64) (Signed, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {

@@ -181,8 +181,8 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 	return ed25519.PublicKey(key), nil
 }
 
-// Revoke takes away the robot's credentials and its unused token, and hands its hosts on. It works
-// from the robot's next request on. The robot's history stays.
+// Revoke takes away the robot's credentials and its unused token, and hands its hosts on. It takes
+// effect at the robot's next request. The robot's history stays.
 func (r *Roster) Revoke(ctx context.Context, robot string) error {
 	return r.RevokeSince(ctx, robot, time.Time{})
 }
@@ -224,7 +224,7 @@ func (r *Roster) Bar(ctx context.Context, name string, since time.Time) error {
 	return r.RevokeSince(ctx, name, since)
 }
 
-// StolenSince returns the time that RevokeSince was given, or the zero time.
+// StolenSince returns the earliest time that RevokeSince was given, or the zero time.
 func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT stolen FROM robots WHERE name = ?`, robot).Scan(db.At(&since))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -233,7 +233,8 @@ func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time
 	return since, nil
 }
 
-// Forget deletes a robot that has not joined or was revoked. Its collected pages stay.
+// Forget deletes a robot that has not joined or was revoked, unless RevokeSince has barred its
+// name. Its collected pages stay.
 func (r *Roster) Forget(ctx context.Context, robot string) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		var active, stolen bool

@@ -47,7 +47,7 @@ type reporter struct {
 }
 
 // ranked orders robots by a hash that depends on the release. So each release begins with other
-// robots, and the order of two robots does not change when others come and go.
+// robots, and the order of two robots does not change when other robots come and go.
 func ranked(counter int64, robots []reporter) []reporter {
 	rank := func(r reporter) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%d:%s", counter, r.name)) }
 	return slices.SortedFunc(slices.Values(robots), func(a, b reporter) int {
@@ -56,7 +56,7 @@ func ranked(counter int64, robots []reporter) []reporter {
 	})
 }
 
-// share returns the first percent of the robots, rounded up.
+// share returns the first percent % of the robots, rounded up.
 func share(robots []reporter, percent int) []reporter {
 	return robots[:(len(robots)*percent+99)/100]
 }
@@ -71,7 +71,7 @@ const (
 )
 
 // judge judges a stage by the robots that were offered the release. It returns stop if more than 5
-// % of the robots that tried the release went back, which may be the first one. It returns advance
+// % of the robots that tried the release went back. One robot may be enough. It returns advance
 // once the stage has lasted its soak, if 90 % of the robots that have reported lately run the
 // release.
 func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
@@ -128,7 +128,8 @@ func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequ
 	return offer, nil
 }
 
-// offer returns the newest release that the robot may have, or nil if it runs that or a later one.
+// offer returns the newest release that the robot may have, or nil if the robot runs it or a later
+// release.
 func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire.ReportRequest, now time.Time) (*wire.Offer, error) {
 	all, err := releases(ctx, tx)
 	if err != nil {

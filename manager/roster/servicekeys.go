@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ServiceKeys returns the statements that lead from the service's key known to its newest one, and
-// records that the robot knows the key known.
+// ServiceKeys returns the statements that lead from a key of the service to its newest one, and
+// records the former key as the newest that the robot knows.
 func (r *Roster) ServiceKeys(ctx context.Context, robot string, known []byte) ([]wire.KeyStatement, error) {
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"sheaf/internal/wire"
 )
 
-// keptKeys is how many keys of before are kept of a robot.
+// keptKeys is how many of a robot's ended keys are kept.
 const keptKeys = 2
 
-// NoteSigning notes by which keys a robot signs its requests; none: it does not sign. A proof that
-// is not one for a directory at authority is left out, and reported. Keys of before are kept for
-// one more botauth.Period, as ended.
+// NoteSigning stores the keys by which a robot signs its requests; no proofs: it does not sign. It
+// leaves out proofs that are not good for a directory at authority, and counts them in refused.
+// Earlier keys stay for one more botauth.Period, as ended.
 func (r *Roster) NoteSigning(ctx context.Context, robot string, proofs []wire.SigningKey, authority string, now time.Time) (refused int, err error) {
 	list := slices.DeleteFunc(slices.Clone(proofs), func(p wire.SigningKey) bool { return !botauth.Good(&p, authority, now) })
 	refused = len(proofs) - len(list)
@@ -77,8 +77,8 @@ func parseKeys(text string) (list []wire.SigningKey, err error) {
 	return list, nil
 }
 
-// KeyOf returns the robot that has a key, or had it in the Period before. The name is empty if
-// there is none; revoked robots are not among them.
+// KeyOf returns the robot that has or lately had the key with an ID, and the key. robot is empty if
+// there is no such robot; revoked robots do not count.
 func (r *Roster) KeyOf(ctx context.Context, id string) (robot string, key wire.SigningKey, err error) {
 	err = db.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var name, text string
@@ -96,9 +96,9 @@ func (r *Roster) KeyOf(ctx context.Context, id string) (robot string, key wire.S
 	return robot, key, err
 }
 
-// SigningKeys returns the keys by which robots sign their requests now, and those that they take
-// next, by robot. Keys of robots that were revoked, or that were not heard of for a day, are not
-// among them.
+// SigningKeys returns the keys by which robots sign their requests now, and the keys that they take
+// next, by robot. It leaves out keys of robots that were revoked, or that were not heard of for a
+// day.
 func (r *Roster) SigningKeys(ctx context.Context, authority string, now time.Time) ([]wire.SigningKey, error) {
 	var all []wire.SigningKey
 	lines, err := db.List(ctx, r.db, func(rows *sql.Rows, line *string) error { return rows.Scan(line) },

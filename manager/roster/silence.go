@@ -104,8 +104,8 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// resumeListening takes the clock for put forward if no robot was heard of for longer than maxPause
-// before the first call of Lapse, unless none ever was.
+// resumeListening treats the clock as put forward if no robot was heard of for longer than maxPause
+// before the first call of Lapse, unless no robot ever was.
 func (r *Roster) resumeListening(ctx context.Context, now time.Time) error {
 	var heard time.Time
 	err := r.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seen), 0) FROM robots`).Scan(db.At(&heard))
@@ -137,9 +137,9 @@ func (r *Roster) LeaveSilent(ctx context.Context, now time.Time) error {
 }
 
 // Dead records an operator's word that a robot has stopped for good, with the reason: its machine
-// is switched off, or its disk is gone. This ends the robot's lease. Others visit its hosts after
-// the usual margin, because it may have made its last visit just before. If the robot is heard of
-// again, it takes part again.
+// is switched off, or its disk is gone. This ends the robot's lease. Other robots visit its hosts
+// after the usual margin, because it may have made its last visit just before. If the robot is
+// heard of again, it takes part again.
 func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 	if strings.TrimSpace(reason) == "" || len(reason) > maxReason {
 		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}

@@ -147,7 +147,7 @@ func (r *Roster) Page(ctx context.Context, robot string) (path string, err error
 }
 
 // links returns the signer of links to the robots' pages. When the service's key is replaced, links
-// become void; every answer tells robots their new ones.
+// become void; the answer to each heartbeat tells the robot its new one.
 func (r *Roster) links(ctx context.Context) (*servicekey.LinkSigner, error) {
 	key, err := r.opt.Key.Signing(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ func (e *DownError) Error() string { return e.Err.Error() }
 func (e *DownError) Unwrap() error { return e.Err }
 
 // RefusedError says that the service refuses a batch, in an answer without a signature. The receipt
-// decides; only for a batch that is too large there is none.
+// decides; only a batch that is too large gets no receipt.
 type RefusedError struct {
 	Reason wire.Reason
 	Err    error

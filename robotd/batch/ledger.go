@@ -90,7 +90,7 @@ func (r Reasons) add(e Uncollected) {
 	r[e.Kind][reason] += e.N
 }
 
-// OpenLedger opens the ledger at path, or creates it.
+// OpenLedger opens the ledger at path. If there is no file, the first Add creates it.
 func OpenLedger(path string) (*Ledger, error) {
 	l := &Ledger{path: path, totals: make(map[Kind]int64), cycle: make(Reasons)}
 	whole, err := each(path, l.count)
@@ -135,7 +135,7 @@ func (l *Ledger) Add(events ...Uncollected) error {
 	return nil
 }
 
-// Totals returns the counts since the last Move, without what is left.
+// Totals returns the counts since the last Move, without KindLeft and KindLater.
 func (l *Ledger) Totals() map[Kind]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *Ledger) BeginCycle() {
 }
 
 // Cycle returns the counts since the cycle began or the ledger was opened, over all batches,
-// without those of Left and Later.
+// without KindLeft and KindLater.
 func (l *Ledger) Cycle() Reasons {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func (l *Ledger) Move(to string) error {
 	return nil
 }
 
-// Close closes the file.
+// Close closes the file. A later Add opens it again.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,9 +192,9 @@ func (l *Ledger) Close() error {
 	return f.Close()
 }
 
-// each calls fn for every complete line of a ledger, which may be missing, and returns the offset
-// of the last one's end. It skips lines that cannot be read: counts with a gap are better than
-// none.
+// each calls fn for every complete line of a ledger, and returns the offset behind the last such
+// line. The file may be missing. It skips lines that cannot be read: counts with a gap are better
+// than none.
 func each(path string, fn func(Uncollected)) (whole int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

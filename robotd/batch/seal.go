@@ -17,14 +17,14 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if
-// there are no segments. Pages that are appended meanwhile go into new segments.
+// Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if no
+// segment has a complete page. Pages that are appended meanwhile go into new segments.
 func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error) {
 	return s.sealThose(ctx, generation, nil)
 }
 
-// SealExpress makes a batch of the given hosts' segments, which may be published at any time. The
-// hosts' coverage goes into the next batch from Seal.
+// SealExpress makes a batch of the given hosts' segments. The batch may be published at any time.
+// The hosts' coverage goes into the next batch from Seal.
 func (s *Store) SealExpress(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	return s.sealThose(ctx, generation, hosts)
 }
@@ -155,8 +155,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// finish builds every batch in sealing, in the order of their numbers. It reports whether one has
-// come into the spool, also if it fails with a later one.
+// finish builds every batch in sealing, in the order of their numbers. It reports whether a batch
+// has come into the spool, also if it fails with a later one.
 func (s *Store) finish(ctx context.Context, generation int64) (made bool, err error) {
 	dirs, err := filepath.Glob(s.path(sealingDir, "*"))
 	if err != nil {

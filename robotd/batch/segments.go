@@ -76,8 +76,8 @@ type segments struct {
 	bytes int64
 }
 
-// get returns the host's segment, held. If there is none, it returns the one from create, or nil if
-// create is nil.
+// get returns the host's segment, held. If the host has no segment, it adds the one from create, or
+// returns nil if create is nil.
 func (s *segments) get(host string, create func() *segment) (*segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Spooled is a batch in the spool.
+// Spooled is a batch in the spool, as its manifest describes it.
 type Spooled struct {
 	ID     wire.BatchID
 	Path   string // path of the batch file
@@ -85,8 +85,8 @@ func (s *Store) Pending() ([]Pending, error) {
 	return all, nil
 }
 
-// Held returns the bytes of the batches in the spool, and those of the segments that are not in a
-// batch yet. Quarantined batches do not count, since they only wait for the operator.
+// Held returns the bytes of the batches in the spool, and the bytes of the segments that are not in
+// a batch yet. Quarantined batches do not count, since they only wait for the operator.
 func (s *Store) Held() (spool, open int64, err error) {
 	spool, err = sizeOf(s.path(spoolDir, "*.tar.gz*"))
 	if err != nil {

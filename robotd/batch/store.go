@@ -121,9 +121,10 @@ func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 	return record, err
 }
 
-// Append appends a record to the host's open segment, creating it if there is none. The cell is
-// then complete in the file; it is durable after Sync or Seal. No batch is made until the caller
-// has noted elsewhere that the record is stored, and calls noted. With an error, noted is nil.
+// Append appends a record to the host's open segment, creating the segment if the host has none.
+// The cell is then complete in the file; it is durable after Sync or Seal. No batch is made until
+// the caller has noted elsewhere that the record is stored, and calls noted. With an error, noted
+// is nil.
 func (s *Store) Append(host string, rec *archive.Record) (cell Cell, noted func(), err error) {
 	s.mu.RLock()
 	seg, err := s.segments.get(host, func() *segment { return s.newSegment(host) })
@@ -151,8 +152,8 @@ func (s *Store) Append(host string, rec *archive.Record) (cell Cell, noted func(
 }
 
 // Resume opens the segment that an earlier run has left of a host, and truncates an incomplete
-// cell. It returns the segment's name and cells. The name is empty if there is none, or if this run
-// has the segment open already.
+// cell. It returns the segment's name and cells. The name is empty if the host has no segment, or
+// if this run has opened it already.
 func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -221,7 +222,8 @@ func (s *Store) segmentPath(seg *segment) string {
 	return s.path(openDir, url.QueryEscape(seg.host)+"@"+seg.id+suffix)
 }
 
-// load opens the segment's file if it is not open, and returns its cells.
+// load opens the segment's file if it is not open. If an earlier run left the file, load returns
+// its cells.
 func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 	if seg.writer != nil {
 		return nil, nil

@@ -41,8 +41,8 @@ func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
 	}{body, f}, nil
 }
 
-// Stored returns the records of a host, and the name of its open segment, which is empty if there
-// is none. It reads all of them, and is meant for repair.
+// Stored returns the records of a host, and the name of its open segment; "": the host has none. It
+// reads all the records, and is meant for repair.
 func (s *Store) Stored(ctx context.Context, host string) (segment string, all []Stored, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -59,7 +59,7 @@ func (s *HTTP) Send(ctx context.Context, b Spooled) error {
 	return nil
 }
 
-// resume returns an upload that was begun, or begins one.
+// resume returns the location and offset of an upload that was begun, or begins an upload.
 func (s *HTTP) resume(ctx context.Context, note string, b Spooled) (location string, offset int64, err error) {
 	known, err := os.ReadFile(note)
 	if err != nil && !os.IsNotExist(err) {
@@ -183,7 +183,7 @@ func (s *HTTP) putManifest(ctx context.Context, b Spooled) error {
 	return nil
 }
 
-// Receipt fetches the receipt of a batch and checks its signature, batch and digest.
+// Receipt fetches the receipt of a batch and checks its signature and batch ID.
 func (s *HTTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id)+"?sha256="+url.QueryEscape(sha256), nil)
 	if err != nil {
@@ -264,7 +264,7 @@ func answered(resp *http.Response) error {
 	return err
 }
 
-// problem returns the description in an error's body, if there is one.
+// problem returns the description in an error's body, or an empty one.
 func problem(resp *http.Response) (p wire.Problem) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(data, &p) != nil {

@@ -99,7 +99,7 @@ type retry struct {
 	due      time.Time
 }
 
-// NewUploader returns an uploader.
+// NewUploader returns an uploader, which sends nothing before Run or Drain.
 func NewUploader(opt UploaderOptions) *Uploader {
 	opt.Poll = cmp.Or(opt.Poll, time.Minute)
 	opt.BackOff = cmp.Or(opt.BackOff, 10*time.Second)
@@ -126,8 +126,8 @@ func (u *Uploader) Wake() {
 	}
 }
 
-// Run sends batches until ctx ends. It returns an error only if the spool cannot be read; it tries
-// again after any other error.
+// Run sends batches until ctx ends. It returns an error only of the spool, or of Published or
+// Quarantined; it tries again after any other error.
 func (u *Uploader) Run(ctx context.Context) error {
 	for {
 		_, next, err := u.round(ctx)
@@ -157,8 +157,8 @@ func (u *Uploader) sleep(ctx context.Context, until time.Time) {
 	loop.Wait(ctx, time.Until(until), u.wake)
 }
 
-// round performs one step of every batch that is due. It returns how many batches are left, and
-// when the next one is due.
+// round performs one step of every batch that is due. It returns how many batches are left, and the
+// time when the next one is due.
 func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err error) {
 	batches, err := u.opt.Spool.Spool()
 	if err != nil {

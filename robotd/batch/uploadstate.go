@@ -20,7 +20,7 @@ type State struct {
 	Batches map[wire.BatchID]BatchState // batches in the spool that were tried
 }
 
-// TargetState is the state of a target.
+// TargetState is how a target has answered lately.
 type TargetState struct {
 	Name     string
 	Failures int       // successive failures, with any batch

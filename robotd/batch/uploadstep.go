@@ -98,8 +98,8 @@ func (u *Uploader) putAside(b Spooled, receipt *wire.Receipt, why string) error 
 	return u.opt.Spool.Quarantine(b.ID, why)
 }
 
-// send sends the batch to the first target that accepts it, and returns the receipt. If there is
-// none yet, it returns nil and sets p.due.
+// send sends the batch to the first target that accepts it, and returns the receipt. If no target
+// accepts the batch, or there is no receipt yet, it returns nil and sets p.due.
 func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Receipt {
 	now := time.Now()
 	for i, target := range u.opt.Targets {

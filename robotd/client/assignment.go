@@ -45,7 +45,7 @@ func (c *Assignment) Known() bool {
 // Hosts returns the seeds by host.
 func (c *Assignment) Hosts() map[string][]string { return c.List().Hosts() }
 
-// Generation returns the list's generation.
+// Generation returns the list's generation: a number that grows with each change.
 func (c *Assignment) Generation() int64 { return c.List().Generation }
 
 // Interval returns the interval that an operator has set for a host; 0: none.

@@ -43,10 +43,10 @@ func New(urls []string, robot, secret string, client *http.Client) *Client {
 // URL returns the URL that is asked first.
 func (c *Client) URL() string { return c.at.current() }
 
-// String lists the URLs.
+// String lists the URLs, with blanks between.
 func (c *Client) String() string { return c.at.String() }
 
-// Targets describes the URLs.
+// Targets returns the state of each URL.
 func (c *Client) Targets() []Target { return c.at.describe() }
 
 // Page returns the URL of the page that shows this robot to its site; "" until the manager has told
@@ -164,7 +164,7 @@ func (c *Client) SubmitLog(ctx context.Context, open func() (io.Reader, error)) 
 }
 
 // IsRestart asks whether the robot is to drop the list of this generation and get it anew (P4). The
-// manager repeats it until the robot asks with a newer generation, so an answer may be lost.
+// manager repeats the order until the robot asks with a newer generation, so an answer may be lost.
 func (c *Client) IsRestart(ctx context.Context, generation int64) (bool, error) {
 	header := http.Header{wire.HeaderGeneration: {strconv.FormatInt(generation, 10)}}
 	resp, err := c.do(ctx, http.MethodGet, wire.PathIsRestart, header, nil)
@@ -185,8 +185,8 @@ func (c *Client) Unsubscribe(ctx context.Context) error {
 	return c.tell(ctx, wire.PathUnsubscribe, nil)
 }
 
-// Heartbeat tells the manager how far the robot is, and returns its orders, and the lease that it
-// grants.
+// Heartbeat tells the manager how far the robot is, and returns the manager's orders and the lease
+// that it grants.
 func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.Orders, lease wire.Lease, err error) {
 	header, err := c.exchange(ctx, wire.PathHeartbeat, hb, 1<<20, &orders)
 	if err == nil {
@@ -195,7 +195,7 @@ func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.
 	return orders, lease, err
 }
 
-// Addresses tells the manager where hosts are that have moved, by host.
+// Addresses tells the manager the new addresses of hosts, by host.
 func (c *Client) Addresses(ctx context.Context, addresses map[string][]string) error {
 	body, err := json.Marshal(wire.AddressReport{Addresses: addresses})
 	if err != nil {
@@ -210,7 +210,8 @@ func (c *Client) HandOver(ctx context.Context, open func() (io.Reader, error)) e
 	return c.tell(ctx, wire.PathHandovers, open)
 }
 
-// TakeOver gets the file of a host that the robot has got, by its digest. The caller must close it.
+// TakeOver gets the file of a host that the robot has got, by the file's digest. The caller must
+// close it.
 func (c *Client) TakeOver(ctx context.Context, digest string) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, http.MethodGet, strings.Replace(wire.PathHandover, "{id}", digest, 1), nil, nil)
 	if err != nil {

@@ -23,7 +23,8 @@ type clock struct {
 // drift of a bad quartz.
 const drift = 10_000
 
-// sample takes in the header of an answer, which came at got to a request that was sent at sent.
+// sample takes in the header of an answer. sent is when the request went, and got when the answer
+// came.
 func (c *clock) sample(sent, got time.Time, h http.Header) {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil || h.Get("Age") != "" { // a cache's copy has the Date of an earlier time

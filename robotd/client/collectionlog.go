@@ -32,7 +32,7 @@ type CollectionLog struct {
 
 const currentLog = "current"
 
-// OpenCollectionLog opens the log in a folder.
+// OpenCollectionLog opens the log in a folder, or begins one.
 func OpenCollectionLog(dir, robot string) (*CollectionLog, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (l *CollectionLog) mend() error {
 	}
 }
 
-// Add writes an exchange, and the time before the first one of each hour.
+// Add writes an exchange and, before the first exchange of each hour, the time.
 func (l *CollectionLog) Add(line wire.LogLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *CollectionLog) Submit(ctx context.Context, m LogTaker) error {
 	return nil
 }
 
-// LogTaker is the manager.
+// LogTaker takes logs for the manager, as Client does.
 type LogTaker interface {
 	// SubmitLog sends a log. It calls open for each try.
 	SubmitLog(ctx context.Context, open func() (io.Reader, error)) error
@@ -177,14 +177,14 @@ func submitFile(ctx context.Context, m LogTaker, path string) error {
 	})
 }
 
-// Close closes the current file.
+// Close closes the current file, so that Add and Comment fail from then on.
 func (l *CollectionLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file.Close()
 }
 
-// writeLog writes a log as P3 wants it: a line with its name, then its lines deflated.
+// writeLog writes a log as P3 wants it: a line with its name, then its lines as gzip.
 func writeLog(w io.Writer, name string, lines io.Reader) error {
 	if _, err := io.WriteString(w, name+"\n"); err != nil {
 		return err

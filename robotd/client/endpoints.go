@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// A URL that fails is not asked for a time, unless there is no other.
+// A URL that fails is not asked for a while, unless there is no other URL.
 const (
 	passOver    = 10 * time.Second // after the first failure, doubled with each further one
 	passOverMax = 5 * time.Minute
@@ -169,7 +169,8 @@ func answerError(resp *http.Response, said string) error {
 	return err
 }
 
-// Refused reports whether an error is the manager's answer that it does not do what was asked.
+// Refused reports whether an error is the manager's answer that it does not do what was asked,
+// other than a 429 or 5xx.
 func Refused(err error) bool {
 	var r *refused
 	var away *unreachable

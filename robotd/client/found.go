@@ -19,9 +19,9 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-// Found collects the hosts that pages link to and that are not assigned, with a few of the pages
-// that are linked to, and URLs in other robots' shares of a host. Each is reported once (P2),
-// without the page that links to it, as in paper 001. Its methods may be called concurrently.
+// Found collects the hosts that pages link to and that are not assigned, with a few of their pages,
+// and URLs in other robots' shares of a host. Each is reported once (P2), without the page that
+// links to it, as in paper 001. Its methods may be called concurrently.
 //
 //	discovered/hosts     lines of a host list, in the order of finding
 //	discovered/reported  how many bytes of it the manager has
@@ -36,7 +36,7 @@ type Found struct {
 	known    *frontier.Seen // hashes of the URLs
 }
 
-// OpenFound opens the collection in a folder.
+// OpenFound opens the collection in a folder, or begins one.
 func OpenFound(dir string) (*Found, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func (d *Found) add(l wire.HostLine) error {
 // takes a hundred from all robots together.
 const pagesOfHost = 8
 
-// AddPage adds a page of a host that is not assigned, so that its robot learns of it although no
-// page of its own hosts links there. A page's hash gives it one of the host's places; if another
-// page has that place already, the page is left out.
+// AddPage adds a page of a host that is not assigned, so that the host's robot learns of the page
+// although no page of its own hosts links there. A page's hash gives it one of the host's places;
+// if another page has that place already, the page is left out.
 func (d *Found) AddPage(host, url string) error {
 	place := placeOf(host, url)
 	d.mu.Lock()
@@ -135,13 +135,13 @@ func hashOf(url string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// Recorder is the manager.
+// Recorder takes found URLs for the manager, as Client does.
 type Recorder interface {
 	Record(ctx context.Context, lines []wire.HostLine) error
 }
 
 // Report sends what the manager does not have yet. A report that has arrived but could not be noted
-// is sent again, which the manager allows. Calls must not overlap.
+// is sent again; the manager allows that. Calls must not overlap.
 func (d *Found) Report(ctx context.Context, m Recorder) error {
 	const atOnce = 10_000
 	var sent int64
@@ -200,5 +200,5 @@ func (d *Found) Waiting() int {
 	return d.lines - d.reported
 }
 
-// Close closes the files.
+// Close closes the files. No other method may be called afterwards.
 func (d *Found) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }

@@ -36,7 +36,7 @@ type List struct {
 	Handovers map[string]string `json:"handovers,omitempty"` // by host: digest of the file that another robot hands over
 }
 
-// Add adds a line of the manager's answer.
+// Add adds a line of the manager's answer, before the list is in use.
 func (l *List) Add(line wire.HostLine) {
 	l.URLs = append(l.URLs, line.URL)
 	if line.Share.Several() {
@@ -93,7 +93,7 @@ func (l *List) Add(line wire.HostLine) {
 // Known reports whether the manager has given the list.
 func (l *List) Known() bool { return l.Generation > 0 || len(l.URLs) > 0 }
 
-// Has reports whether a host is in the list.
+// Has reports whether a host is in the list, even if its visits must wait.
 func (l *List) Has(host string) bool {
 	l.index.Do(func() { l.hosts = l.Hosts() })
 	return l.hosts[host] != nil
@@ -112,8 +112,7 @@ func (l *List) Hosts() map[string][]string {
 	return hosts
 }
 
-// Entries returns the entries of the frontier for those seeds of a host that are in this robot's
-// share.
+// Entries returns the frontier's entries for the seeds of a host that are in this robot's share.
 func (l *List) Entries(host string, seeds []string) []frontier.Entry {
 	share := l.Shares[host]
 	entries := make([]frontier.Entry, 0, len(seeds))
@@ -125,7 +124,7 @@ func (l *List) Entries(host string, seeds []string) []frontier.Entry {
 	return entries
 }
 
-// New returns the entries for those seeds of a host that are not among the old ones.
+// New is Entries for the seeds that are not in old.
 func (l *List) New(host string, seeds, old []string) []frontier.Entry {
 	known := make(map[string]bool, len(old))
 	for _, s := range old {

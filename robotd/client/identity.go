@@ -131,8 +131,8 @@ func (id *Identity) join(ctx context.Context, manager string, ask wire.JoinReque
 	return id.check()
 }
 
-// Managers returns the URLs of the manager: those that are configured, or else those that were
-// joined.
+// Managers returns the URLs of the manager: the configured ones or, if there are none, those given
+// to Join.
 func (id *Identity) Managers(configured []string) []string {
 	if len(configured) > 0 {
 		return configured

@@ -125,7 +125,7 @@ func (t *trust) advance() {
 	t.number++
 }
 
-// LearnReleaseKey keeps the key that releases are signed with in the data folder.
+// LearnReleaseKey keeps in the data folder the key that releases are signed with.
 func (id *Identity) LearnReleaseKey(dir, key string) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()

@@ -157,7 +157,7 @@ type Limits struct {
 	Monthly   int64 `mapstructure:"monthly" want:"at least 0"`   // bytes of pages a month
 }
 
-// Modules are the stages behind the fetches, which are joined by queues.
+// Modules are the stages behind the fetches, joined by queues.
 type Modules struct {
 	Extract Module // find links, and judge pages
 	Store   Module // compress and write records
@@ -204,7 +204,7 @@ type Page struct {
 	Forms       bool          `mapstructure:"forms"`                          // send GET forms with their default values, and take the answers
 }
 
-// Links says which links of pages are recorded. It does not affect which are followed.
+// Links says which links of pages are recorded. It does not affect which links are followed.
 type Links struct {
 	Record bool `mapstructure:"record"`
 }
@@ -251,7 +251,7 @@ type Network struct {
 	// priority over DNS.
 	Hosts map[string]string `mapstructure:"hosts"`
 
-	// Resolver is the name server, "ip:port"; empty: that of the system.
+	// Resolver is the name server, "ip:port"; empty: the system's.
 	Resolver string `mapstructure:"resolver"`
 
 	// Relearn is the time between two look-ups of a host.
@@ -268,7 +268,7 @@ type Network struct {
 	Proxy string `mapstructure:"proxy" want:"http, https or socks5 URL, or nothing"`
 }
 
-// Update says how the program is replaced, which only happens under robotd supervise.
+// Update says how the program is replaced. That only happens under robotd supervise.
 type Update struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Key is the minisign public key of releases; empty: the one that the service named when the
@@ -291,7 +291,7 @@ type Log struct {
 	Level  string `mapstructure:"level" want:"debug, info, warn or error"` // the least important lines that are written
 }
 
-// Identity is by what sites can recognise the robot.
+// Identity has the settings by which sites can recognise the robot.
 type Identity struct {
 	Sign string `mapstructure:"sign"` // the service's public address, under which requests are signed (see botauth); "": they are not
 }
@@ -305,7 +305,7 @@ const (
 // NoTap is the value of tap.socket for a robot without a tap.
 const NoTap = "none"
 
-// TapSocket returns the path of the socket to which consumers connect; empty: there is none.
+// TapSocket returns the path of the socket to which consumers connect; empty: the robot has no tap.
 func (c *Config) TapSocket() string {
 	switch c.Tap.Socket {
 	case "":

@@ -62,7 +62,7 @@ func LoadJSON(path string, v any) error {
 }
 
 // Lock locks the folder for one daemon. The kernel drops the lock with the process, however that
-// ends. If another process has the lock, the error is unix.EWOULDBLOCK.
+// ends. If another process has the lock, the error wraps unix.EWOULDBLOCK.
 func Lock(dir string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "robot.lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

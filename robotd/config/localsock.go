@@ -49,7 +49,7 @@ func (l *listener) Close() error {
 	return errors.Join(err, os.Remove(l.path))
 }
 
-// DialSocket connects to a socket.
+// DialSocket connects to a socket. Its path may be longer than the kernel allows.
 func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return short(path, func(short string) (net.Conn, error) {
 		var d net.Dialer

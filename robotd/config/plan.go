@@ -7,16 +7,16 @@ import (
 	"sheaf/internal/window"
 )
 
-// Plan holds the settings.
+// Plan has the parsed settings about time.
 type Plan struct {
 	Window *window.Schedule // when hosts may be visited
 	Every  time.Duration    // time between the starts of two cycles; 0: one cycle a day
 	LogAt  time.Duration    // time since midnight at which the log is sent
 }
 
-// NextCycle returns when the next cycle begins, if the last one began and ended at the given times.
-// Daily cycles begin when the window first opens on a later day than the last cycle began. It
-// returns false if the window never opens.
+// NextCycle returns the time at which the next cycle begins, given when the last one began and
+// ended. Daily cycles begin when the window first opens on a later day than the last cycle began.
+// It returns false if the window never opens.
 func (p Plan) NextCycle(began, ended time.Time) (time.Time, bool) {
 	from := began.Add(p.Every)
 	if p.Every <= 0 {
@@ -58,8 +58,9 @@ func ParseClock(s string) (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
 }
 
-// OpenTime returns for how long the window is open between two times, and when it last closes
-// before the second one. last is the second time itself if the window is open then.
+// OpenTime returns for how long the window is open between two times, and the time at which it last
+// closes before the second one: the second time itself if the window is open then, and the first if
+// it does not open.
 func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) {
 	last = from
 	for at := from; at.Before(to); {

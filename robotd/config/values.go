@@ -35,8 +35,8 @@ func ParseAddresses(text string) (all []netip.AddrPort, err error) {
 	return all, nil
 }
 
-// Ranges returns a Group function for a gate from ranges of addresses such as "192.0.2.0/28", each
-// of which counts as one address: the machines of a hosting company behind one line, or an IPv6
+// Ranges returns a Group function for a gate from ranges of addresses such as "192.0.2.0/28". Each
+// range counts as one address: the machines of a hosting company behind one line, or an IPv6
 // network of one server. The narrowest range that contains an address applies.
 func Ranges(texts []string) (func(netip.Addr) netip.Addr, error) {
 	ranges := make([]netip.Prefix, 0, len(texts))
@@ -61,7 +61,7 @@ func Ranges(texts []string) (func(netip.Addr) netip.Addr, error) {
 // Rule is the criterion for choosing known pages if not all can be visited.
 type Rule string
 
-// Rules.
+// The rules for Revisit.By.
 const (
 	Optimal    Rule = "optimal" // as many copies as possible are up to date
 	SquareRoot Rule = "sqrt"    // in proportion to the square roots of the rates of change

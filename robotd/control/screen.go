@@ -262,7 +262,7 @@ func (b *builder) hands(s *Status) {
 	}
 }
 
-// precision returns the unit to round to, which leaves about two digits.
+// precision returns the unit to round d to, so that about two digits stay.
 func precision(d time.Duration) time.Duration {
 	p := time.Duration(1)
 	for ; d >= 100; d /= 10 {

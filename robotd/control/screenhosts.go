@@ -44,7 +44,7 @@ const (
 	mostName    = 60
 )
 
-// hosts adds the table of hosts.
+// hosts adds the table of hosts, as far as the screen has room.
 func (b *builder) hosts(s *Status) {
 	all := s.PerHost
 	room := len(all)

@@ -8,7 +8,7 @@ import (
 	"sheaf/robotd/client"
 )
 
-// mostShown limits the batches that are shown one by one: those that failed, and those that wait.
+// mostShown limits the failed batches that are shown one by one, and likewise the waiting ones.
 const mostShown = 3
 
 // uploads adds what is being sent, what the other batches wait for, and why batches and messages

@@ -15,7 +15,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// socket is the local socket in the data folder.
+// socket is the name of the local socket in the data folder.
 const socket = "robotd.sock"
 
 // Paths of the local socket. Metrics and health are on Server.Metrics too.
@@ -26,7 +26,7 @@ const (
 	pathHealth = "/healthz"
 )
 
-// Server answers for a daemon.
+// Server answers robotd's commands, and requests for metrics and health, for a daemon.
 type Server struct {
 	Dir       string                          // the data folder
 	Metrics   string                          // loopback address for metrics and health; empty: none
@@ -100,8 +100,8 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
 
-// setPaused begins or ends the pause. Status 200 says that it is on the disk and that no visit
-// begins any more.
+// setPaused begins or ends the pause. Status 200 says that the change is on the disk and, for a
+// pause, that no visit begins any more.
 func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 	if err := s.SetPaused(on); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -11,7 +11,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// TapOptions are the settings of a tap.
+// TapOptions are the settings of a tap. Path and Log must be set.
 type TapOptions struct {
 	Path   string        // of the socket, which its owner alone may use
 	Buffer int64         // bytes queued for each consumer; at least one record fits
@@ -89,7 +89,7 @@ func (t *Tap) admit(c *consumer) bool {
 // Active reports whether there are consumers. Otherwise records need not be read.
 func (t *Tap) Active() bool { return t.Consumers() > 0 }
 
-// Consumers returns the number of consumers.
+// Consumers returns the number of consumers that are connected.
 func (t *Tap) Consumers() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

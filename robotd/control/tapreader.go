@@ -108,7 +108,8 @@ func (rec *Record) gap(block io.Reader) error {
 	return err
 }
 
-// unexpected returns the error for an end in the middle of a record: the robot was killed.
+// unexpected turns an io.EOF in the middle of a record into io.ErrUnexpectedEOF: the robot was
+// killed.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

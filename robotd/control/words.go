@@ -48,7 +48,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f %cB", f, " kMGTP"[unit])
 }
 
-// span formats a duration in its two largest units.
+// span formats a duration for people, in at most its two largest units.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -61,7 +61,7 @@ func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, r
 // Short reports whether this is a crawl between two cycles.
 func (c *Crawl) Short() bool { return c.short }
 
-// Hosts returns the hosts of the crawl.
+// Hosts returns the hosts of the crawl, in any order.
 func (c *Crawl) Hosts() []*Host { return c.hosts.All() }
 
 // Run visits the hosts, given with their seeds, until none has anything left or the crawl's time is

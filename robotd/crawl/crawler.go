@@ -80,7 +80,7 @@ type summary struct {
 	pages, bytes int64
 }
 
-// New returns a crawler.
+// New returns a crawler, without a current crawl.
 func New(parts Parts) *Crawler { return &Crawler{parts: parts, wanted: make(chan struct{}, 1)} }
 
 // Reasons for the end of a crawl that went well.
@@ -89,14 +89,14 @@ var (
 	errOver      = errors.New("the cycle's time is over")
 )
 
-// Begin begins the crawl of a round, which is the current one until end is called. The crawl must
-// run with the context that Begin returns.
+// Begin begins a crawl for a round. The crawl is the current one until end is called, and must run
+// with the context that Begin returns.
 func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Context, c *Crawl, end func()) {
 	return r.begin(ctx, round, round.End, nil)
 }
 
-// begin begins a crawl that ends at the time over; zero: it has no such time. resting are the
-// assigned hosts that are not in a short crawl.
+// begin begins a crawl that ends at the time over; zero: it has no such time. If resting is not
+// nil, it has the assigned hosts, and the crawl is a short one.
 func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
 	ctx, fail := context.WithCancelCause(ctx)
 	c := newCrawl(&r.parts, round, fail, resting)
@@ -112,7 +112,7 @@ func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time
 	}
 }
 
-// Current returns the crawl that has begun; nil: there is none.
+// Current returns the crawl that is under way, or nil.
 func (r *Crawler) Current() *Crawl { return r.current.Load() }
 
 // Finish ends a cycle's crawl: it notes what the status shows of it, and takes its hosts out of the
@@ -161,8 +161,8 @@ func (r *Crawler) MayBeDue() bool {
 	return r.parts.Records.Watched.Active() || len(r.parts.Orders.Waiting()) > 0
 }
 
-// QueueDue queues the watched pages that are due, before all other pages of their hosts, in the
-// current crawl. If there is none, it asks for one.
+// QueueDue queues the watched and ordered pages that are due, before all other pages of their
+// hosts, in the current crawl. If no crawl is under way, it asks for a short one.
 func (r *Crawler) QueueDue(ctx context.Context) error {
 	now := time.Now()
 	if !r.parts.Manners.Admission.MayVisit(now) {
@@ -205,7 +205,7 @@ func (r *Crawler) want() {
 	}
 }
 
-// pushDue queues the pages that should be visited now.
+// pushDue queues the watched and ordered pages that are due now, and returns them by host.
 func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 	due := make(map[string][]frontier.Entry)
 	if err := errors.Join(r.parts.Orders.Due(now, due), r.parts.Records.Watched.Due(now, due)); err != nil {
@@ -227,9 +227,9 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 	return due, nil
 }
 
-// VisitWatched is a short crawl between two cycles. It visits the hosts with a page that is due,
-// until nothing is left of them or the next cycle is due, at until. It makes no batch: changes go
-// into an express batch, the other pages into the next one. round is the last cycle's.
+// VisitWatched runs a short crawl between two cycles. It visits the hosts with a page that is due,
+// until they have nothing left or, at the time until, the next cycle is due. It makes no batch:
+// changes go into an express batch, the other pages into the next one. round is the last cycle's.
 func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
 	now := time.Now()
 	if !r.parts.Manners.Admission.MayVisit(now) {

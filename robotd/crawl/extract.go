@@ -95,8 +95,8 @@ func (t *turn) page() {
 	}
 }
 
-// redirect follows a redirect. One to where the host sends requests for pages that cannot exist is
-// marked.
+// redirect follows a redirect. It marks a redirect to the URL to which the host sends requests for
+// pages that cannot exist.
 func (t *turn) redirect(to string) {
 	if m := t.host.memory.missing; m != nil && t.entry.Depth > 0 && m.to != "" && weburl.Canonical(to) == m.to {
 		t.mark = page.Missing
@@ -129,8 +129,8 @@ func probePath() string {
 	return "/" + string(name) + ".html"
 }
 
-// missing returns what an answer to a request for a page that cannot exist looks like; nil: it says
-// that there is no such page.
+// missing returns what the answer to a request for a page that cannot exist looks like; nil: the
+// answer says that there is no such page.
 func (t *turn) missing(resp *fetch.Response, url string) *missing {
 	if resp.Status/100 == 3 {
 		if to, err := weburl.Parse(url, resp.Header.Get("Location"), nil); err == nil {

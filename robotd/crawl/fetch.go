@@ -278,8 +278,8 @@ func (t *turn) get(ctx context.Context, req fetch.Request) (resp *fetch.Response
 const mostDead = 8
 
 // elsewhere reports whether a fetch has failed because the host's address takes no connection,
-// while the host has another one. The host then moves in its next turn, an interval later, and has
-// not failed.
+// while the host has another address. The host then moves in its next turn, an interval later, and
+// has not failed.
 func (t *turn) elsewhere(ctx context.Context, err error) bool {
 	if fetch.KindOf(err) != fetch.Connect {
 		return false

@@ -30,8 +30,8 @@ type Forecast struct {
 // maxNights limits how far a forecast looks ahead.
 const maxNights = 1000
 
-// predict returns the forecast for a robot that can begin at from. floor is the least time for any
-// page, however many addresses there are.
+// predict returns the forecast for a robot that can begin at from; nil: no page is left. floor is
+// the least time for any page, however many addresses there are.
 func predict(loads []Load, floor time.Duration, from time.Time, w *window.Schedule) *Forecast {
 	var f Forecast
 	for _, l := range loads {
@@ -82,7 +82,8 @@ func fits(loads []Load, floor, open time.Duration) (n int64) {
 	return n
 }
 
-// busiest sorts hosts: first those visited in the last minute, then by the time of the next visit.
+// busiest sorts hosts by their pages in the last minute, the most first, then by state and by the
+// time of the next visit.
 func busiest(hosts []HostStatus) {
 	slices.SortFunc(hosts, func(a, b HostStatus) int {
 		return cmp.Or(

@@ -37,7 +37,7 @@ func (s *Hosts) Get(name string) *Host {
 	return s.hosts[name]
 }
 
-// All returns the hosts.
+// All returns the hosts, in any order.
 func (s *Hosts) All() []*Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,8 @@ func (h *Host) visited(status int, err error) {
 	h.last.Store(v)
 }
 
-// NoAnswer says why the last visit to the host got no answer; empty: it got one, or there was none.
+// NoAnswer says why the last visit to the host got no answer; empty: it got an answer, or there was
+// no visit.
 func (h *Host) NoAnswer() string {
 	v := h.last.Load()
 	switch {
@@ -269,7 +270,7 @@ func (h *Host) IsAt(addr netip.Addr) bool {
 // SetIdle says whether the host is not to be visited.
 func (h *Host) SetIdle(idle bool) { h.idle.Store(idle) }
 
-// Unreached reports whether the host has no address, or rests because it fails.
+// Unreached reports whether the host is idle, as without an address, or rests because it fails.
 func (h *Host) Unreached() bool { return h.idle.Load() || h.rest.rests.Load() }
 
 // Share returns which URLs of the host are this robot's.
@@ -323,7 +324,8 @@ func (h *Host) crawlDelay(agent string) (delay time.Duration) {
 // Counts returns the pages that were stored in this crawl and the bytes of their answers.
 func (h *Host) Counts() (pages, bytes int64) { return h.pages.Load(), h.bytes.Load() }
 
-// Progress returns how far the host is, for the manager. The state is empty if nothing was visited.
+// Progress returns how far the host is, for the manager. The state is empty for a host that is not
+// begun, if it waits or is not idle.
 func (h *Host) Progress() wire.HostProgress {
 	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
 	if v := h.last.Load(); v != nil {

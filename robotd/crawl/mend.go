@@ -16,7 +16,7 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-// spooled counts the cycle's records of each host that are in batches.
+// spooled counts, by host, the cycle's records that are in batches of the spool.
 func (c *Crawl) spooled() (map[string]int, error) {
 	batches, err := c.parts.Records.Batches.Spool()
 	if err != nil {
@@ -106,8 +106,8 @@ func visitOf(cell *archive.Cell) frontier.Visit {
 	return frontier.Visit{}
 }
 
-// relink queues again what the stored pages of all hosts link to on the hosts whose queues were
-// damaged. What is queued already is not queued twice.
+// relink queues again the links from stored pages of all hosts to the hosts that had damaged
+// queues. Links that are queued already are not queued twice.
 func (c *Crawl) relink(ctx context.Context, damaged map[string]bool) error {
 	if len(damaged) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (c *Crawl) relink(ctx context.Context, damaged map[string]bool) error {
 	return nil
 }
 
-// parse parses a stored page.
+// parse parses a stored page; a long one as a stream, if its type allows.
 func parse(ctx context.Context, r *batch.Stored) (*page.Page, error) {
 	body, err := r.Body(ctx)
 	if err != nil {

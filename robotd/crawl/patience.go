@@ -15,8 +15,8 @@ const (
 	longRest     = 2 * time.Hour // a rest, at most
 )
 
-// backOff counts a failure and returns when the host may be tried again. status is zero if nothing
-// answered; asked is the time of a Retry-After, or zero.
+// backOff counts a failure and returns the time when the host may be tried again. status is zero if
+// nothing answered; asked is the time of a Retry-After, or zero.
 //
 // A Retry-After is obeyed, until the host has failed too often. A server that only asks for fewer
 // visits (429, 503) gets fewer and fewer until the next cycle is due. Any other host rests after

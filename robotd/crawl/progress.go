@@ -61,7 +61,7 @@ const (
 	Done     HostState = "done"     // for this cycle
 )
 
-// HostStatus describes one host.
+// HostStatus describes one host of the current crawl, for the status.
 type HostStatus struct {
 	Name    string    `json:"host"`
 	Address string    `json:"address,omitempty"`

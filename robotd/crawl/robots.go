@@ -134,8 +134,8 @@ func (t *turn) rulesElsewhere(ctx context.Context, ru *rules, err error) bool {
 }
 
 // storeRules adds the host's answer to a request for its robots.txt to the host's segment, also an
-// answer that there is none, or that redirects. It is stored in full each time: a revisit would
-// hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
+// answer that there is no such file, or that redirects. It is stored in full each time: a revisit
+// would hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
 func (t *turn) storeRules(way *rulesWay, resp *fetch.Response, verdict polite.Verdict) error {
 	again := verdict.NotNow() || resp.Status/100 == 3 && way.hops > 0
 	if again || weburl.Host(way.at) != t.name {

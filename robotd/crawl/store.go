@@ -91,7 +91,7 @@ func (t *turn) settle() error {
 }
 
 // append adds the page's record to the host's segment, removes the page from the queue, and tells
-// what wants to know of the visit.
+// the tap, the watched pages and the counters.
 func (t *turn) append() error {
 	h, recs := t.host, &t.crawl.parts.Records
 	rec, visit := t.record()
@@ -303,7 +303,7 @@ func answer(resp *fetch.Response, url string) *archive.Record {
 	return rec
 }
 
-// addLine adds a line to a header block.
+// addLine returns a copy of a header block with one more line.
 func addLine(header []byte, line string) []byte {
 	const end = "\r\n"
 	return append(bytes.Clone(header[:len(header)-len(end)]), line+end+end...)
@@ -382,7 +382,7 @@ func Overloaded(status int) bool {
 // maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns when an answer allows the next visit; zero: it does not say.
+// retryAfter returns the time from which an answer allows the next visit; zero: it does not say.
 func retryAfter(header http.Header) time.Time {
 	now := time.Now()
 	if wait := wire.RetryAfter(header, now); wait > 0 {
@@ -424,7 +424,7 @@ func (t *Tally) count(kind archive.Kind, verified bool) {
 // Links returns how many links the pages of the cycle have had, since the program started.
 func (t *Tally) Links() int64 { return t.links.Load() }
 
-// Reset begins a cycle.
+// Reset sets the counts to zero, for a new cycle.
 func (t *Tally) Reset() {
 	t.pages.Store(0)
 	t.unchanged.Store(0)
@@ -433,7 +433,7 @@ func (t *Tally) Reset() {
 	t.unverified.Store(0)
 }
 
-// Coverage returns the counts.
+// Coverage returns the counts of records. Fields about pages that were not collected are empty.
 func (t *Tally) Coverage() Coverage {
 	return Coverage{
 		Pages: t.pages.Load(), Unchanged: t.unchanged.Load(), Answers: t.answers.Load(), Unverified: t.unverified.Load(),

@@ -39,7 +39,7 @@ type slot struct {
 	freed, left atomic.Bool
 }
 
-// take waits for a place.
+// take waits for a place, or returns an error when ctx ends.
 func (w *workerPool) take(ctx context.Context) (*slot, error) {
 	for i, places := range []chan struct{}{w.lively, w.places} {
 		select {
@@ -77,7 +77,7 @@ func (s *slot) end() {
 	s.pool.all.Done()
 }
 
-// wait returns when every run has ended.
+// wait blocks until every run has ended.
 func (w *workerPool) wait() { w.all.Wait() }
 
 // backlog counts the turns whose pages are fetched and not stored yet.
@@ -101,7 +101,7 @@ func (b *backlog) remove() {
 	}
 }
 
-// wait returns when another run may begin, or ctx ends.
+// wait blocks until another run may begin, or fails when ctx ends.
 func (b *backlog) wait(ctx context.Context) error {
 	for b.full() {
 		select {
@@ -143,7 +143,7 @@ func (s *stage) work(f func()) {
 	<-s.workers
 }
 
-// count counts a turn whose work has begun at a time and ends now.
+// count counts a turn of work from began until now.
 func (s *stage) count(began time.Time) {
 	s.passed.Add(1)
 	s.last.Store(time.Now().UnixNano())

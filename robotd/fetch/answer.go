@@ -24,7 +24,7 @@ type answer struct {
 	keeps  bool          // the server keeps the connection after the body's end
 }
 
-// whole reports whether the answer was read to its end and the connection can carry another one.
+// whole reports whether the answer was read to its end and the connection can carry another answer.
 // After unexpected bytes it cannot.
 func (a *answer) whole() bool {
 	if c, ok := a.body.(*chunked); ok && !c.Over() {
@@ -95,7 +95,7 @@ func hasHeader(r *bufio.Reader) bool {
 	return slices.ContainsFunc(came, func(c byte) bool { return c < '\t' || '\r' < c && c < ' ' && c != 0x1b })
 }
 
-// newAnswer returns the answer with this header.
+// newAnswer returns the answer with this header. Its body will be read from r.
 func newAnswer(r *bufio.Reader, head header) *answer {
 	a := &answer{head: head, header: make(http.Header, len(head.fields)), buffer: r, length: -1, close: func() {}}
 	for _, f := range head.fields {
@@ -121,7 +121,7 @@ func newAnswer(r *bufio.Reader, head header) *answer {
 	return a
 }
 
-// roundTrip2 is roundTrip for HTTP/2, whose client does not keep the order of headers. They are
+// roundTrip2 is roundTrip for HTTP/2. Its client does not keep the order of headers, so they are
 // stored sorted.
 func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer, error) {
 	resp, err := c.h2.RoundTrip(req.WithContext(ctx))

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// Bodies are kept in memory up to maxInMemory each and maxOfAll together. Others go to temporary
-// files. Otherwise pages that wait for a busy processor would fill the memory as fast as ten
-// thousand servers can send them.
+// Bodies are kept in memory up to maxInMemory each and maxOfAll together. Other bodies go to
+// temporary files. Otherwise pages that wait for a busy processor would fill the memory as fast as
+// ten thousand servers can send them.
 const (
 	maxInMemory = 256 << 10
 	maxOfAll    = 8 << 20
@@ -41,7 +41,7 @@ func (f *Fetcher) newSpool(expected int64) *spool {
 	return s
 }
 
-// hold reserves memory for a total of n bytes.
+// hold reserves memory for a total of n bytes, and reports whether there was enough.
 func (s *spool) hold(n int64) bool {
 	if s.memory.Add(n-s.held) > maxOfAll {
 		s.memory.Add(s.held - n)

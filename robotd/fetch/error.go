@@ -28,7 +28,7 @@ const (
 	Local    Kind = "local"           // the fault is on this side: the URL, the settings, the disk
 )
 
-// kinds are all kinds.
+// kinds are all kinds of errors, by which a hand's answer is checked.
 var kinds = []Kind{DNS, Connect, Proxy, TLS, Timeout, Refused, TooSlow, Silent, Protocol, Canceled, Over, Local}
 
 // errForbidden means that Request.Allowed has returned false.

@@ -65,7 +65,7 @@ type Fetcher struct {
 	inflate sync.Pool     // of *deflate.Inflater
 }
 
-// New returns a Fetcher.
+// New returns a Fetcher. Settings that are zero get their defaults.
 func New(opt Options) *Fetcher {
 	if opt.Resolver == nil {
 		opt.Resolver = net.DefaultResolver
@@ -147,7 +147,7 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 	return b, err
 }
 
-// BrokeOff reports whether the body was not received up to its end, or up to a limit of this side.
+// BrokeOff reports whether the body ended early for another reason than a size limit of this side.
 func (r *Response) BrokeOff() bool {
 	return r.Truncated != "" && r.Truncated != archive.TruncatedLength
 }
@@ -184,7 +184,7 @@ func (r *Response) IsPage() bool {
 	return r.Status == http.StatusOK || r.Status == http.StatusNonAuthoritativeInfo
 }
 
-// Close removes the body's temporary files, if there are any.
+// Close gives back the body's memory, and removes its temporary files.
 func (r *Response) Close() error {
 	err := r.body.close()
 	if r.packed != nil {
@@ -250,7 +250,7 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 }
 
 // exchange sends the request and reads the answer. used says that the connection has carried
-// another one. It reports whether the answer was read to its end, so that another exchange can
+// another exchange. It reports whether the answer was read to its end, so that another exchange can
 // follow on the connection.
 func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, req Request, used bool) (*Response, bool, error) {
 	asked := time.Now()

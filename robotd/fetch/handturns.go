@@ -60,7 +60,7 @@ func newHand(h *Head, cert *x509.Certificate, remote, version string, turns int)
 // silent returns how long ago the hand was last heard.
 func (w *hand) silent() time.Duration { return time.Duration(instant() - w.heard.Load()) }
 
-// kick ends the connection.
+// kick has oversee end the connection for a reason. Only the first reason counts.
 func (w *hand) kick(why error) {
 	select {
 	case w.kicked <- why:
@@ -149,8 +149,8 @@ func (w *hand) moved(ids []uint64) {
 	}
 }
 
-// take takes a part of a result. If its turn is not out at this hand, or its result is there
-// already, the part is refused and counted.
+// take takes a part of a result. It drops the part if its turn is not out at this hand, or has its
+// result already, and counts the refused results.
 func (w *hand) take(p *part, data []byte) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -38,7 +38,7 @@ type HeadOptions struct {
 	Log     *slog.Logger
 }
 
-// Head gets pages by its hands; while there is none, by its own fetcher. It may be used
+// Head gets pages by its hands; while it has no hand, by its own fetcher. It may be used
 // concurrently.
 type Head struct {
 	opt     HeadOptions
@@ -198,8 +198,8 @@ func (h *Head) examine(r *http.Request) (*hand, error) {
 	return newHand(h, cert, r.RemoteAddr, version, turns), nil
 }
 
-// admit greets a hand and takes it in. If another has its name, that one ends. After admit without
-// an error, the caller must end h.working.
+// admit greets a hand and takes it in. If another hand has its name, the other hand is sent away.
+// After admit without an error, the caller must call h.working.Done.
 func (h *Head) admit(w *hand, conn net.Conn, to *line) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(askTime))
 	switching := &http.Response{

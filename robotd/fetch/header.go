@@ -28,7 +28,7 @@ type header struct {
 
 type field struct{ name, value string }
 
-// values returns the values of a field.
+// values returns the values of a field, in order. The name may be in any case.
 func (h *header) values(name string) (all []string) {
 	for _, f := range h.fields {
 		if strings.EqualFold(f.name, name) {

@@ -44,7 +44,7 @@ func (r *Run) Get(ctx context.Context, req Request) (*Response, error) {
 // Live reports whether the connection can carry another page.
 func (r *Run) Live() bool { return r.conn != nil }
 
-// Close ends the run.
+// Close ends the run and closes its connection. It may be called again.
 func (r *Run) Close() {
 	if r.conn != nil {
 		r.f.close(r.conn)

@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/media"
 )
 
-// lengths returns the length of the body that the header tells: the least and the most, if it tells
-// several; -1: none that can be used. sure says that it tells one, and nothing else.
+// lengths returns the least and the greatest length that the header tells of the body, or -1 if it
+// tells none that can be used. sure is false if lengths differ or are not plain numbers.
 func (h *header) lengths() (least, most int64, sure bool) {
 	least, most, sure = -1, -1, true
 	for _, list := range h.values("Content-Length") {
@@ -25,8 +25,8 @@ func (h *header) lengths() (least, most int64, sure bool) {
 	return least, most, sure
 }
 
-// leadingNumber returns the number at the beginning of a text, such as "26 bytes"; -1: there is
-// none. plain says that there is nothing else.
+// leadingNumber returns the number at the beginning of a text, such as "26 bytes"; -1: it begins
+// with none. plain says that the text has nothing else.
 func leadingNumber(text string) (n int64, plain bool) {
 	digits := strings.TrimPrefix(text, "+")
 	end := strings.IndexFunc(digits+".", func(c rune) bool { return c < '0' || c > '9' })

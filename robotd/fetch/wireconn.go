@@ -75,7 +75,7 @@ func (c *wireConn) deadline() time.Time {
 	return c.windowEnd
 }
 
-// count reports whether the connection is fast enough.
+// count counts n received bytes, and reports whether the connection is fast enough.
 func (c *wireConn) count(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

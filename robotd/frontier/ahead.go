@@ -40,7 +40,7 @@ func (h *Host) Head() (Entry, bool, error) {
 	return a.entries[0], true, nil
 }
 
-// look returns at least one of the entries that come next, or nil if there is none.
+// look returns at least one of the entries that come next, or nil at the end of the queue.
 func (h *Host) look() (*lookAhead, error) {
 	if a := h.ahead.Load(); a != nil && len(a.entries) > 0 {
 		return a, nil

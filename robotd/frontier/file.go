@@ -18,8 +18,8 @@ func filePath(dir string, cycle int64, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
-// appendAt appends p to a file of which size bytes count, as files.AppendAt, and returns the new
-// size.
+// appendAt writes p behind the first size bytes of a file, as files.AppendAt does, and returns the
+// new size.
 func appendAt(path string, size int64, p []byte) (int64, error) {
 	if len(p) == 0 {
 		return size, nil
@@ -58,7 +58,7 @@ func cutTo(path string, size int64) error {
 	return os.Truncate(path, size)
 }
 
-// fileSize returns the size of a file, or 0 if there is none.
+// fileSize returns the size of a file, or 0 if the file is missing.
 func fileSize(path string) (int64, error) {
 	st, err := os.Stat(path)
 	if os.IsNotExist(err) {

@@ -42,8 +42,8 @@ func (f *Frontier) TempFile() (*os.File, error) { return os.CreateTemp(f.temp(),
 
 // Export writes what the host's next robot needs to go on with it: the body of a hand-over. No page
 // may be in hand. states says whether pages of earlier cycles are to be in it. queued reports
-// whether these are in the queue already, and lines how many lines were written. A damaged host
-// writes none.
+// whether these are in the queue already, and lines how many lines were written. Of a damaged host
+// it writes nothing.
 func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,9 +78,9 @@ func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err err
 	return h.last.queued, lines, nil
 }
 
-// Import enters an unknown host from the body of a hand-over, which may inflate to limit bytes. Its
-// error is ErrHandover if the body is wrong; then nothing has changed. queued is what Export has
-// returned.
+// Import enters an unknown host from the body of a hand-over. The body may inflate to limit bytes.
+// Its error is ErrHandover if the body is wrong; then nothing has changed. queued is what Export
+// has returned.
 func (f *Frontier) Import(name string, body io.Reader, limit int64, queued bool) (err error) {
 	f.mu.Lock()
 	cycle := f.cycle
@@ -103,7 +103,7 @@ func (f *Frontier) Import(name string, body io.Reader, limit int64, queued bool)
 	return os.Rename(dir, f.path(name)) // fails if the host is known
 }
 
-// importInto writes the files of a host by a body.
+// importInto writes a host's files into dir, from the body of a hand-over.
 func importInto(dir, name string, cycle int64, body io.Reader, limit int64, queued bool) error {
 	log, err := os.Create(filePath(dir, cycle, "log"))
 	if err != nil {

@@ -102,8 +102,8 @@ func (h *Host) Len() int {
 	return h.urls
 }
 
-// Lost reports whether lines of the journal are lost: every stored page has a line, except for the
-// one in hand.
+// Lost reports whether lines of the journal are lost, given the number of stored records. Each
+// record has a line, except that of the page in hand.
 func (h *Host) Lost(stored int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -122,7 +122,7 @@ func (c *linkCounts) cells(key uint64) [2]*uint16 {
 	return [2]*uint16{&c[0][key&last], &c[1][key>>32&last]}
 }
 
-// of returns the number of links to a page.
+// of estimates the number of links to a page.
 func (c *linkCounts) of(key uint64) int {
 	if len(c[0]) == 0 {
 		return 0

@@ -92,8 +92,8 @@ func parseVisit(s string) (Visit, error) {
 	return v, nil
 }
 
-// parsePlace parses a mark up to its visit, whose text it returns unparsed. That suffices to find
-// the end of a long journal.
+// parsePlace parses a mark up to its visit, and returns the visit's text unparsed. That suffices to
+// find the end of a long journal.
 func parsePlace(line []byte) (p place, key uint64, visit []byte, ok bool) {
 	text, ok := check(line)
 	if !ok {

@@ -57,7 +57,7 @@ func (l *lineReader) close() error {
 }
 
 // eachLine calls fn with every complete line from offset at on, and the offset after it. It returns
-// the end of the last one.
+// the end of the last such line.
 func eachLine(path string, at int64, fn func(line []byte, end int64) error) (whole int64, err error) {
 	l, err := openLines(path, at)
 	if l == nil || err != nil {

@@ -21,7 +21,7 @@ func (c *Changes) Observe(days float64, changed bool) {
 	}
 }
 
-// Fade halves the counts if there are more than many visits, since pages change their habits.
+// Fade halves the counts and times if Visits exceeds many, since pages change their habits.
 func (c *Changes) Fade(many int) {
 	if c.Visits > many {
 		c.Visits, c.Changed = c.Visits/2, c.Changed/2

@@ -137,8 +137,8 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 }
 
 // PushNow is Host.Push for pages that this cycle must visit, even if PushKnown has put them off to
-// another one. It returns the number of those that were put off. It reads the whole log if there
-// may be any.
+// another cycle. It returns the number of pages that were put off. It reads the whole log, unless
+// all the pages are new.
 func PushNow(h *Host, entries ...Entry) (putOff int, err error) {
 	n, err := h.Push(entries...)
 	if err != nil || n == len(entries) {

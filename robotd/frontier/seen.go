@@ -134,7 +134,7 @@ func (s *Seen) spill() error {
 	return closeAll(old)
 }
 
-// Clear empties the set.
+// Clear empties the set and closes its files, which then vanish.
 func (s *Seen) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

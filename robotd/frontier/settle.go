@@ -74,8 +74,8 @@ func settle(temp, dir, host string, cycle int64) (err error) {
 }
 
 // rewriteState writes a new state and renames it into place. Of entries for the same page, fresh
-// replaces the old state, and that replaces left. Of pages without a visit only those in left
-// remain, with the links that the old state and this cycle have counted.
+// replaces the old state, and the old state replaces left. Of pages without a visit only those in
+// left remain, with the links that the old state and this cycle have counted.
 func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time, links linkCounts) (err error) {
 	path := filepath.Join(dir, stateFile)
 	damaged, err := eachKnown(path, host, func(known) error { return nil })
@@ -142,8 +142,8 @@ type knownSource interface {
 }
 
 // mergeKnown calls put with the pages of all sources in the order of their keys. If several sources
-// have a page, it uses that of the last source with a visit to it. If none has a visit, it uses
-// that of the first source, with the sum of all links.
+// have a page, it uses the page of the last source with a visit to it. If no source has a visit, it
+// uses the page of the first source, with the sum of all links.
 func mergeKnown(sources []knownSource, put func(k known, from int) error) error {
 	heads := make([]known, len(sources))
 	live := make([]bool, len(sources))

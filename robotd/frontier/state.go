@@ -199,8 +199,8 @@ func (r *stateReader) next() (known, bool, error) {
 
 func (r *stateReader) close() error { return r.lines.close() }
 
-// eachKnown calls fn for every readable page of the state file, and reports whether there are
-// damaged ones.
+// eachKnown calls fn for every readable page of the state file, and reports whether any pages are
+// damaged.
 func eachKnown(path, host string, fn func(known) error) (damaged bool, err error) {
 	r, err := openState(path, host)
 	if err != nil {

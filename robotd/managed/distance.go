@@ -81,9 +81,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// measureIn calls measure, and ends it with the time for which the robot has the address for
-// itself. The time counts on the clock of leases, which goes on while the machine is stopped. If
-// half of it is over, because the order had to wait, nothing is measured.
+// measureIn calls measure, and ends it when the robot no longer has the address for itself. The
+// time counts on the clock of leases, which goes on while the machine is stopped. If half of it is
+// over, because the order had to wait, nothing is measured.
 func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)
@@ -102,8 +102,8 @@ func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.Pr
 	return result, ok
 }
 
-// measure measures the distance of one host. may is asked before each visit. It returns false if it
-// had to stop.
+// measure measures the distance of one host. may is asked before each visit. ok is false if it had
+// to stop.
 func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool) (result wire.ProbeResult, ok bool) {
 	failed := func(why string) (wire.ProbeResult, bool) { return wire.ProbeResult{Failed: why}, true }
 	host := weburl.Host(ask.URL)

@@ -78,7 +78,7 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 	return nil
 }
 
-// unsettledAge is the age of a batch that is from an earlier cycle.
+// unsettledAge is the age from which a batch counts as one of an earlier cycle.
 const unsettledAge = 12 * time.Hour
 
 // unsettled returns the hosts with pages of earlier cycles that are not published yet. The service
@@ -216,7 +216,7 @@ func (d *download) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// enter enters what a file says.
+// enter checks a file, and enters what it says.
 func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) error {
 	h, body, err := wire.OpenHandover(file, keys...)
 	if err != nil {

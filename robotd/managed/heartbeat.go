@@ -89,7 +89,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 	}, err
 }
 
-// phase returns what the robot does now. c is the crawl of a cycle; nil: there is none.
+// phase returns what the robot does now. c is the crawl of a cycle; nil: no cycle is under way.
 func (s *Session) phase(c *crawl.Crawl, cycle int64, now time.Time) wire.Phase {
 	open := s.opt.Admission.MayVisit(now)
 	switch {
@@ -119,7 +119,8 @@ func (s *Session) missed(ctx context.Context, err error) {
 	}
 }
 
-// passOn tells the manager at once what was found in other robots' shares, since they wait for it.
+// passOn tells the manager at once what was found in other robots' shares, since those robots wait
+// for it.
 func (s *Session) passOn(ctx context.Context) {
 	if len(s.opt.List.List().Shares) == 0 {
 		return

@@ -46,7 +46,8 @@ func (s *Session) restart(ctx context.Context) error {
 }
 
 // Refresh asks for the list and works by it if it has changed. If the robot has stopped visiting
-// hosts, it asks again with the new list at once: others wait to hear that it works by it.
+// hosts, it asks again with the new list at once: other robots wait until this one works by the new
+// list.
 func (s *Session) Refresh(ctx context.Context) error {
 	for {
 		sent := polite.Sent()
@@ -116,8 +117,8 @@ func (s *Session) workBy(ctx context.Context, old, list *client.List) (stopped b
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
 }
 
-// takeUp brings the changes of the list into the current crawl. If there is none that takes new
-// hosts, it announces them by Gained.
+// takeUp brings the changes of the list into the current crawl. If no crawl takes new hosts, it
+// announces them by Gained.
 func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.List) error {
 	if c != nil {
 		if err := c.Renew(ctx, old); err != nil {
@@ -168,8 +169,8 @@ func (s *Session) TellMoves(ctx context.Context) error {
 	return nil
 }
 
-// Leave hands over all hosts and takes the robot off the manager's list (P5). Nothing may be
-// visited any more. It may be repeated.
+// Leave hands over all hosts and takes the robot off the manager's list (P5). Call it when the
+// crawl has ended. It may be repeated.
 func (s *Session) Leave(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -210,7 +211,7 @@ func (s *Session) pass(ctx context.Context, c *crawl.Crawl, generation int64, na
 	return s.opt.Passing.handOver(ctx, generation, names)
 }
 
-// forget forgets hosts that are not in the list any more.
+// forget deletes what is known of hosts that are not in the list any more.
 func (s *Session) forget(names []string) error {
 	s.progress.forget(names)
 	rec := &s.opt.Records

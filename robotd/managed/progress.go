@@ -61,7 +61,7 @@ func (p *progress) goesOn(host string, s wire.HostProgress) {
 	p.known[host] = s
 }
 
-// answers notes why a host's last visit got no answer, or "" for one that did. The caller holds mu.
+// answers notes why a host's last visit got no answer; "": it got one. The caller holds mu.
 func (p *progress) answers(host, why string) {
 	if _, told := p.why[host]; told || why != "" {
 		p.why[host] = why
@@ -81,8 +81,8 @@ func (p *progress) forget(hosts []string) {
 	}
 }
 
-// fill puts what is to be told into a heartbeat, with as many hosts as one may have. The caller
-// calls told once the manager knows. told reports whether there is more to tell.
+// fill puts what is to be told into a heartbeat, with at most wire.MaxHeartbeatHosts hosts. The
+// caller calls told once the manager has the heartbeat. told reports whether there is more to tell.
 func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *progress) tellAll() {
 	p.all = true
 }
 
-// measured adds a distance that was measured.
+// measured adds a distance that the manager is to be told.
 func (p *progress) measured(host string, r wire.ProbeResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// Options are what a session needs.
+// Options are what a session needs. Only Signing may be nil.
 type Options struct {
 	Client    *client.Client
 	List      *client.Assignment
@@ -55,7 +55,7 @@ type Session struct {
 	askAt time.Time  // when the manager is asked for changes
 }
 
-// New returns a session.
+// New returns a session. It asks the manager nothing yet.
 func New(opt Options) *Session {
 	return &Session{opt: opt, progress: opt.Prober.progress, gained: make(chan struct{}, 1)}
 }
@@ -94,7 +94,7 @@ func (s *Session) TakeGained() bool {
 // Note takes in how far the hosts of a cycle are, before its crawl ends.
 func (s *Session) Note(hosts []*crawl.Host) { s.progress.note(s.opt.Cycle(), hosts) }
 
-// NextAsk returns when the manager is to be asked again.
+// NextAsk sets and returns the time at which the manager is to be asked again.
 func (s *Session) NextAsk(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Session) NextAsk(now time.Time) time.Time {
 	return s.askAt
 }
 
-// Next returns when the manager is asked again.
+// Next returns the time that NextAsk has set; zero: none yet.
 func (s *Session) Next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	usageFile = "usage.json"  // bytes used in the day and the month
 )
 
-// leaseOver says why nothing is visited.
+// leaseOver says why nothing is visited while the lease is over.
 const leaseOver = "the manager has not answered for so long that the hosts may be other robots' by now; the robot goes on when it answers"
 
 // Never is the time for which a gate is closed if it is not to open at all.
@@ -43,7 +43,8 @@ type Admission struct {
 	notHours map[string]*window.Schedule
 }
 
-// NewAdmission returns the control of a gate. guard watches the disk.
+// NewAdmission returns the admission for a gate, and opens or closes the gate. guard watches the
+// disk.
 func NewAdmission(cfg *config.Config, gate *Gate, guard *Guard, lease *Lease, log *slog.Logger) (*Admission, error) {
 	plan, err := cfg.Plan()
 	if err != nil {
@@ -77,7 +78,8 @@ func NewAdmission(cfg *config.Config, gate *Gate, guard *Guard, lease *Lease, lo
 // SitePause opens the pause that the robot's site may order in a data folder.
 func SitePause(dir string) (*Pause, error) { return OpenPause(filepath.Join(dir, pauseFile)) }
 
-// Opening returns from when on hosts may be visited, and until when; zero: there is no end.
+// Opening returns the beginning and the end of the present or next time in which hosts may be
+// visited; zero: it has no end.
 func (c *Admission) Opening(now time.Time) (from, until time.Time) {
 	left, _, leased := c.lease.Left()
 	if c.Paused() || c.guard.Short() != "" || leased && left <= 0 {
@@ -133,7 +135,8 @@ func (c *Admission) Hold(on bool) error {
 	return err
 }
 
-// SetPaused begins or ends the site's pause. When it returns, no visit begins any more.
+// SetPaused begins or ends the site's pause. When SetPaused(true) returns, no visit begins any
+// more.
 func (c *Admission) SetPaused(on bool) error {
 	changed, err := c.site.Set(on)
 	if changed {
@@ -143,7 +146,7 @@ func (c *Admission) SetPaused(on bool) error {
 	return err
 }
 
-// Quiet returns when a host is not to be visited; nil: there are no such hours.
+// Quiet returns the hours in which a host is not to be visited; nil: there are no such hours.
 func (c *Admission) Quiet(host string) *window.Schedule { return c.notHours[host] }
 
 // Short says why there is no room to collect more; empty: there is room.
@@ -166,8 +169,8 @@ func (c *Admission) WhyClosed(now time.Time) string {
 	return "window"
 }
 
-// SetGate opens or closes the gate as things are now. It returns when that may change; zero:
-// unknown.
+// SetGate opens or closes the gate as things are now. It returns the end of the present or next
+// opening; zero: it has no end.
 func (c *Admission) SetGate() (until time.Time) {
 	c.opens.Lock() // of two callers, the one that looked later sets the gate later
 	defer c.opens.Unlock()
@@ -263,7 +266,7 @@ func (c *Admission) Tolerate(err error) error {
 	return nil
 }
 
-// SaveUsage writes the bytes used to their file.
+// SaveUsage writes the usage to its file, if it has changed.
 func (c *Admission) SaveUsage() error {
 	c.savedMu.Lock()
 	defer c.savedMu.Unlock()

@@ -29,7 +29,7 @@ func (b *Budget) Restore(u Usage) {
 	b.use = u
 }
 
-// Usage returns the usage so far.
+// Usage returns the usage so far in the day and month of now.
 func (b *Budget) Usage(now time.Time) Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *Budget) Usage(now time.Time) Usage {
 	return b.use
 }
 
-// Add counts bytes. It reports whether they have reached a limit.
+// Add counts bytes. It reports whether just these bytes have reached a limit.
 func (b *Budget) Add(now time.Time, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,8 +47,8 @@ func (b *Budget) Add(now time.Time, bytes int64) bool {
 	return before.Equal(now) && !b.next(now).Equal(now)
 }
 
-// Next returns when bytes may be used: now if no limit is reached, otherwise the start of the next
-// day or month.
+// Next returns the time from which bytes may be used: now if no limit is reached, otherwise the
+// start of the next day or month.
 func (b *Budget) Next(now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

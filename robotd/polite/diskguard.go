@@ -32,8 +32,8 @@ type Held struct {
 // keepFiles is the number of files to keep free if their number is limited. A host uses five.
 const keepFiles = 1000
 
-// Guard reports when a limit is reached, until there is a quarter more space than the limit:
-// otherwise it would change with every page. It may be used concurrently.
+// Guard reports that a limit is reached, and does so until there is a quarter more space: otherwise
+// the report would change with every page. It may be used concurrently.
 type Guard struct {
 	opt   GuardOptions
 	turns chan struct{}
@@ -53,7 +53,8 @@ func (g *Guard) Short() string {
 	return g.why
 }
 
-// Turns returns a channel that receives a value when Short has changed.
+// Turns returns a channel that receives a value when something becomes short, or nothing is short
+// any more.
 func (g *Guard) Turns() <-chan struct{} { return g.turns }
 
 // Look checks the disk and the spool.
@@ -63,8 +64,8 @@ func (g *Guard) Look() error {
 	return g.look()
 }
 
-// Wrote records that bytes were stored. Whenever these bytes reach a certain part of the space to
-// keep free, the guard looks.
+// Wrote records that bytes were stored. Whenever these bytes reach a sixteenth of the lower limit,
+// the guard looks.
 func (g *Guard) Wrote(bytes int64) error {
 	const part = 16
 	least := int64(0)

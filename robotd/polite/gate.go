@@ -21,13 +21,13 @@ type GateOptions struct {
 	// Interval. It must not call the gate.
 	Set func(netip.Addr) time.Duration
 	// Min and Max are the limits of the interval when it adapts to the server's speed. A Min above
-	// Interval, or a Max below it, keeps it from being shortened or lengthened.
+	// Interval keeps the interval from being shortened, a Max below Interval from being lengthened.
 	Min, Max time.Duration
 	// Shortest returns the limit that holds at an address or group in place of Min. Nil means Min.
 	// It must not call the gate.
 	Shortest func(netip.Addr) time.Duration
-	// Group maps the addresses that count as one to one of them. Nil means that each counts for
-	// itself.
+	// Group maps an address to the one that stands for its group. Nil means that each address
+	// counts for itself.
 	Group func(netip.Addr) netip.Addr
 	// Recall returns what an earlier run has saved for an address or group: a time before which not
 	// to visit, and an interval longer than Interval. Nil means that nothing is saved. It must not
@@ -96,10 +96,10 @@ type Standing struct {
 	Host     time.Time     // no visit to the host before this time
 }
 
-// mostPaces is how many addresses without a host in the gate have their pace remembered.
+// mostPaces is how many paces are remembered of addresses without a host in the gate.
 const mostPaces = 1 << 14
 
-// NewGate returns an empty gate.
+// NewGate returns an empty gate that is open.
 func NewGate(opt GateOptions) *Gate {
 	paces, _ := lru.New[netip.Addr, pace](mostPaces) // fails only without room
 	return &Gate{
@@ -196,8 +196,8 @@ func (g *Gate) sleep(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// take removes the first host that is due, or returns how long to wait; negative if there is no
-// host.
+// take removes the first host that is due, or returns how long to wait; negative: until something
+// changes.
 func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -270,9 +270,9 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	return st
 }
 
-// Open allows runs to start from one time until another, which is excluded. It is called when the
-// window opens and closes, when the disk is full, and when the day's bytes are used up. Zero times
-// mean no limit. A run in progress is not affected.
+// Open allows runs to start at the time from or later, and before the time until. It is called when
+// the window opens and closes, when the disk is full, and when the day's bytes are used up. Zero
+// times mean no limit. A run in progress is not affected.
 func (g *Gate) Open(from, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -294,8 +294,8 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
-// Late returns how many addresses could have had a run for longer than by, and still wait for a
-// call of Next.
+// Late returns the number of addresses whose next run has been due for the time by or longer, and
+// that still wait for a call of Next.
 func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -358,8 +358,8 @@ func (g *Gate) changed() {
 	}
 }
 
-// at returns when a slot's next run may start. A slot without hosts stays until its rest ends, so
-// that a host that is added meanwhile is not visited too early.
+// at returns the time at which a slot's next run may start. A slot without hosts stays until its
+// rest ends, so that a host that is added meanwhile is not visited too early.
 func (s *slot) at() time.Time {
 	if len(s.waiting) > 0 && s.waiting[0].at.After(s.rest) {
 		return s.waiting[0].at

@@ -8,8 +8,8 @@ import (
 
 // Intervals are the intervals that the service's operators have set for hosts, because the hosts'
 // owners allow a shorter one or ask for a longer one. An interval holds at an address, which
-// several hosts may share. There the longest of theirs holds, so that a short one takes effect only
-// if it was set for all of them. Its methods may be called concurrently.
+// several hosts may share. There the longest interval of these hosts holds, so a short one takes
+// effect only if it was set for all of them. Its methods may be called concurrently.
 type Intervals struct {
 	usual time.Duration // at hosts for which none was set
 
@@ -18,13 +18,14 @@ type Intervals struct {
 	hosts map[netip.Addr]map[string]time.Duration
 }
 
-// NewIntervals returns the intervals at no address. usual is the interval of hosts for which none
+// NewIntervals returns Intervals that know no host. usual is the interval of hosts for which none
 // was set.
 func NewIntervals(usual time.Duration) *Intervals {
 	return &Intervals{usual: usual, homes: make(map[string]netip.Addr), hosts: make(map[netip.Addr]map[string]time.Duration)}
 }
 
-// Of returns the interval that holds for a host. set is the one that was set for it; 0: none was.
+// Of returns the interval that holds for a host. set is the interval that was set for it; 0: none
+// was.
 func (i *Intervals) Of(set time.Duration) time.Duration {
 	if set <= 0 {
 		return i.usual

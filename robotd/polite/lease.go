@@ -13,8 +13,8 @@ import (
 // Lease says for how long the robot may visit its hosts without hearing from the manager. After
 // that the manager may have given them to other robots. Each answer to a list or a heartbeat renews
 // it. The time counts from when the robot sent the request, on a clock that goes on while the
-// process or the machine is stopped. The lease is kept in a file. After a restart of the machine,
-// whose clock begins anew then, the lease is over until it is renewed. Its methods may be called
+// process or the machine is stopped. The lease is kept in a file. A restart of the machine begins
+// this clock anew, and so ends the lease until it is renewed. Its methods may be called
 // concurrently.
 //
 // A robot that was never given a lease may visit its hosts for ever. So may a nil Lease.
@@ -93,8 +93,8 @@ func (l *Lease) Changes() <-chan struct{} {
 	return l.changes
 }
 
-// Left returns for how long visits may still begin, and until when they may last; zero or less:
-// none may. ok is false if there is no end.
+// Left returns for how long visits may still begin, and for how long they may last; zero or less:
+// no visit may. ok is false if there is no end.
 func (l *Lease) Left() (begin, last time.Duration, ok bool) {
 	if l == nil {
 		return 0, 0, false

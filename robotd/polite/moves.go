@@ -15,7 +15,7 @@ type Moves struct {
 	told  map[string]netip.Addr
 }
 
-// NewMoves returns an empty Moves.
+// NewMoves returns Moves that know no host.
 func NewMoves() *Moves {
 	return &Moves{found: map[string]netip.Addr{}, told: map[string]netip.Addr{}}
 }

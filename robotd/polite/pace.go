@@ -92,7 +92,7 @@ func (p *pace) recall(l limits, saved time.Duration) {
 	}
 }
 
-// current returns the current interval.
+// current returns the interval within the limits; the usual one if no visit has set it.
 func (p *pace) current(l limits) time.Duration {
 	if p.interval == 0 {
 		return l.usual

@@ -31,7 +31,7 @@ func OpenPause(path string) (*Pause, error) {
 	return &Pause{path: path, changes: make(chan struct{}, 1), since: rec.Since}, err
 }
 
-// Since returns when the pause began; zero: there is none.
+// Since returns the time at which the pause began; zero: there is no pause.
 func (p *Pause) Since() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

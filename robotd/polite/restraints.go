@@ -42,11 +42,11 @@ type Restraints struct {
 // AddressName is the name of an address among the restraints. No host has such a name.
 func AddressName(addr netip.Addr) string { return "@" + addr.String() }
 
-// Address returns the restraint of an address.
+// Address is Get for an address.
 func (r *Restraints) Address(addr netip.Addr) Restraint { return r.Get(AddressName(addr)) }
 
-// Keep sets a restraint if it asks for more than the usual interval, which every start waits for
-// anyway.
+// Keep sets a restraint if it asks for more than the usual interval. Every start waits for the
+// usual interval anyway.
 func (r *Restraints) Keep(name string, s Restraint, usual time.Duration) error {
 	if s.Every <= usual {
 		s.Every = 0
@@ -57,7 +57,8 @@ func (r *Restraints) Keep(name string, s Restraint, usual time.Duration) error {
 	return r.Set(name, s)
 }
 
-// slack is the number of outdated lines at which the file is rewritten.
+// slack is how many lines the file may have beyond twice the number of restraints. Then it is
+// rewritten.
 const slack = 4096
 
 // OpenRestraints reads what an earlier run has stored. As the time of the last visits is unknown,
@@ -177,7 +178,7 @@ func (r *Restraints) Set(name string, s Restraint) error {
 	return err
 }
 
-// Close closes the file.
+// Close closes the file. Set must not be called afterwards.
 func (r *Restraints) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

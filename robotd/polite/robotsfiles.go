@@ -33,8 +33,8 @@ func (r *Rules) path(scheme, host string) string {
 	return filepath.Join(r.dir, name[:2], name+"."+scheme)
 }
 
-// Load returns the text and until when it may be used. ok is false if there is none or it is too
-// old. The text is empty if the host has no robots.txt.
+// Load returns the text and the time until which it may be used. ok is false if the text is
+// missing, damaged or too old. The text is empty if the host has no robots.txt.
 func (r *Rules) Load(scheme, host string) (text []byte, until time.Time, ok bool) {
 	path := r.path(scheme, host)
 	data, err := os.ReadFile(path)
@@ -54,7 +54,7 @@ func (r *Rules) Load(scheme, host string) (text []byte, until time.Time, ok bool
 	return []byte(rules), until, true
 }
 
-// Save stores a text until it is too old to use.
+// Save stores a text that may be used until the given time.
 func (r *Rules) Save(scheme, host string, text []byte, until time.Time) error {
 	path := r.path(scheme, host)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -31,8 +31,8 @@ func NewLibrary() *Library {
 	return &Library{rules}
 }
 
-// Share returns equal rules without the sitemaps, shared with other hosts if those have the same.
-// Callers must not change them.
+// Share returns equal rules without the sitemaps. Hosts with the same rules share them, so callers
+// must not change them.
 func (l *Library) Share(read *preference.Robots) *preference.Robots {
 	own := read.Rules()
 	said := fmt.Appendf(nil, "%#v", *own)

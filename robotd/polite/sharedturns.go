@@ -9,9 +9,9 @@ import (
 )
 
 // SharedTurns keeps the interval at addresses that several robots visit, because the manager has
-// given copies or shares of a host there to several. The robots do not know of each other. They
-// divide time, on the manager's clock, into slots that are a little longer than the interval. The
-// slots go round among the robots, and a robot begins a visit only at the beginning of its own
+// given copies or shares of a host there to several robots. The robots do not know of each other.
+// They divide time, on the manager's clock, into slots that are a little longer than the interval.
+// The slots go round among the robots, and a robot begins a visit only at the beginning of its own
 // slot. Its methods may be called concurrently.
 type SharedTurns struct {
 	offset func() time.Duration
@@ -26,17 +26,17 @@ type sharedHost struct {
 	interval time.Duration // between two visits of any robots
 }
 
-// NewSharedTurns returns the turns at no address. offset says how far this machine's clock is ahead
-// of the manager's.
+// NewSharedTurns returns SharedTurns that know no host. offset says how far this machine's clock is
+// ahead of the manager's.
 func NewSharedTurns(offset func() time.Duration) *SharedTurns {
 	return &SharedTurns{offset: offset, shares: make(map[netip.Addr]map[string]sharedHost)}
 }
 
-// A visit may begin in the first part of a slot: one of lateness parts of the interval. If it
-// misses that, it waits for the robot's next slot.
+// A visit may begin in the first part of a slot: the interval divided by lateness. A visit that
+// misses this part waits for the robot's next slot.
 const lateness = 8
 
-// SharedSlot returns the length of a slot.
+// SharedSlot returns the length of a slot: the interval and the part in which a visit may begin.
 func SharedSlot(interval time.Duration) time.Duration { return interval + interval/lateness }
 
 // Allow returns the first time from now on when a visit may begin at the address.
@@ -65,7 +65,7 @@ func (s *SharedTurns) Allow(addr netip.Addr, now time.Time) time.Time {
 	return time.Unix(0, (number+ahead)*int64(slot)).Add(offset)
 }
 
-// Set notes this robot's share of a host at an address, which replaces what is known of the host.
+// Set notes this robot's share of a host at an address, in place of what was known of the host.
 // interval is the least time between two visits, whichever robots make them.
 func (s *SharedTurns) Set(addr netip.Addr, host string, share wire.Share, interval time.Duration) {
 	s.mu.Lock()

@@ -17,8 +17,8 @@ type Place struct {
 	Out      bool          // its run is under way
 }
 
-// Survey returns an estimate for every host when it will be visited, assuming that runs take no
-// time and intervals do not change. It locks the gate while it copies.
+// Survey estimates for every host when it will be visited, assuming that runs take no time and
+// intervals do not change. It locks the gate while it copies.
 func (g *Gate) Survey() []Place {
 	g.mu.Lock()
 	from := g.from

@@ -30,7 +30,7 @@ func scale(wait time.Duration) uint8 {
 	return uint8(min(max(octave*math.Log2(float64(wait)/float64(time.Millisecond)), 0), math.MaxUint8))
 }
 
-// late reports whether an answer is late, compared with those before it.
+// late reports whether an answer is late, compared with earlier answers.
 func (w *waits) late(wait time.Duration) bool {
 	n := len(w.scales)
 	if n < leastWaits {
@@ -54,7 +54,7 @@ func (w *waits) late(wait time.Duration) bool {
 	return asLate <= max(fewPages, n/20)
 }
 
-// add adds the time of an answer.
+// add adds the time of an answer, in place of the oldest if there are mostWaits.
 func (w *waits) add(wait time.Duration) {
 	if len(w.scales) < mostWaits {
 		w.scales = append(w.scales, scale(wait))

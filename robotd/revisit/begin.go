@@ -9,11 +9,11 @@ import (
 // better is how much faster another hour must be for a visit to wait for it.
 const better = 1.05
 
-// Begin returns when, between two times, a visit of duration long should begin: in the hour in
-// which the server is fastest, within one opening of the window. If cycles are shorter than a day,
-// it considers only the evenly spaced hours that are fastest together. With explore it returns the
-// hour with the fewest observations instead. If nothing is known, or there is no choice, it returns
-// from.
+// Begin returns the best time, within the given bounds, for the begin of a visit of duration long:
+// in the hour in which the server is fastest, within one opening of the window. If cycles are
+// shorter than a day, it considers only the evenly spaced hours that are fastest together. With
+// explore it returns the hour with the fewest observations instead. If nothing is known, or there
+// is no choice, it returns from.
 func Begin(p config.Plan, h *ServerHours, from, to time.Time, long time.Duration, explore bool) time.Time {
 	if h.Known() == 0 {
 		return from

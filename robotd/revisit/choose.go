@@ -83,8 +83,8 @@ func (c *Chooser) Push(front *frontier.Host, rooms map[string]float64) (later in
 	return later, err
 }
 
-// choose returns the turns of n known pages, of which room can be visited. It returns nil if the
-// host's file of known pages is damaged.
+// choose returns the turns of n known pages. room is how many of them can be visited. It returns
+// nil if the host's file of known pages is damaged.
 func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, error) {
 	pages := make([]Page, 0, n)
 	turns := make([]frontier.Turn, 0, n)

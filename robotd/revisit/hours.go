@@ -10,8 +10,8 @@ import (
 
 // ServerHours estimates how fast a server is in each hour of the day (paper 2000, 2.1). It uses the
 // crawl's own transfers instead of 24 probes a day. Older days count less. Each hour also counts
-// for its neighbours, because network load changes gradually. The zero value knows nothing. Hours
-// must not be used concurrently.
+// for its neighbours, because network load changes gradually. The zero value knows nothing. A
+// ServerHours must not be used concurrently.
 type ServerHours struct {
 	Speed  [24]float64 `json:"speed"`  // mean observed speed, in bytes per second
 	Weight [24]float64 `json:"weight"` // number of observations, with older ones weighted less
@@ -84,7 +84,7 @@ func (h *ServerHours) Best(may func(hour int) bool) (int, bool) {
 
 // Spread returns the hours for k visits a day: among the evenly spaced sets floor(o+24i/k), the one
 // that is fastest in total. It prefers the set with the most hours that may allows, and leaves out
-// the others. It returns false if may allows none.
+// the set's other hours. It returns false if may allows none.
 func (h *ServerHours) Spread(k int, may func(hour int) bool) ([]int, bool) {
 	k = max(1, min(k, 24))
 	var best []int

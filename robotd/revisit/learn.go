@@ -84,7 +84,7 @@ func (h *Hours) End(host string, home netip.Addr, s *Speed) {
 	h.Servers.Set(host, server)
 }
 
-// Begin returns when to begin with a host, not before from: in the hours at which its server is
+// Begin returns the time to begin with a host, not before from: in the hours at which its server is
 // fastest, as far as they are known and the window and the round allow. Now and then it is the hour
 // about which least is known.
 func (h *Hours) Begin(front *frontier.Host, home netip.Addr, from time.Time) time.Time {

@@ -13,7 +13,8 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-// maxOrdered is the most known pages of a host that an operator's order puts before all others.
+// maxOrdered is the most pages of a host, with its seeds, that an operator's order puts before all
+// others.
 const maxOrdered = 1000
 
 // Orders are the hosts whose visit an operator has ordered. They are visited as soon as the robot's
@@ -70,8 +71,8 @@ func (o *Orders) Waiting() []string {
 	return slices.Sorted(maps.Keys(o.waiting))
 }
 
-// Due adds to due the pages of the hosts that wait: their seeds, and up to maxOrdered pages that
-// are known of each. A host that may not be visited now goes on waiting.
+// Due adds to due the pages of the hosts that wait: up to maxOrdered pages of each, its seeds first
+// and then its known pages. A host that may not be visited now goes on waiting.
 func (o *Orders) Due(now time.Time, due map[string][]frontier.Entry) error {
 	names := o.Waiting()
 	if len(names) == 0 {

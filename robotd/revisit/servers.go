@@ -124,7 +124,7 @@ func (p *packed) pack(of func(hour int) (speed, weight float32)) {
 	p.hours = slices.Clone(hours[:n])
 }
 
-// Get returns what is known about a host's server.
+// Get returns what is known about a host's server. If nothing is, the result is zero.
 func (s *Servers) Get(host string) (v Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Servers) Get(host string) (v Server) {
 	return v
 }
 
-// Set replaces what is known about a host's server.
+// Set replaces what is known about a host's server. The next Save writes it.
 func (s *Servers) Set(host string, v Server) {
 	p := &packed{addr: v.Addr, day: int32(v.Day)}
 	p.pack(func(hour int) (float32, float32) { return float32(v.Hours.Speed[hour]), float32(v.Hours.Weight[hour]) })

@@ -46,7 +46,7 @@ func (p *Pages) Sealed() error {
 	return p.saveChanged()
 }
 
-// PutBack returns hosts that were taken and are in no batch.
+// PutBack takes back hosts that TakeChanged gave out and that are in no batch.
 func (p *Pages) PutBack(hosts map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -89,7 +89,7 @@ func (p *Pages) set(saved savedList) {
 	}
 }
 
-// ETag returns the ETag of the list.
+// ETag returns the ETag of the list, as the manager gave it; "": there is no list yet.
 func (p *Pages) ETag() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func covers(orders []wire.WatchOrder, url string) bool {
 	return slices.ContainsFunc(orders, func(o wire.WatchOrder) bool { return o.Covers(url) })
 }
 
-// once returns the newest order for one visit to a page; 0: there is none.
+// once returns the number of the newest order for one visit to a page; 0: no order.
 func once(orders []wire.WatchOrder, url string) (newest int64) {
 	for _, o := range orders {
 		if o.Once > newest && o.Covers(url) {

@@ -85,7 +85,7 @@ func (p *Pages) Read(host string) error {
 	return nil
 }
 
-// visited returns when a visit was made.
+// visited returns the time of a visit, or now if that time lies ahead.
 func visited(v frontier.Visit, now time.Time) time.Time {
 	at := v.Last
 	if at.Before(v.Full) {

@@ -90,8 +90,8 @@ func (a WatchPolicy) Intervals(pages []Watched, room float64) []time.Duration {
 	return intervals
 }
 
-// NextVisit returns when the visit after last should come: an interval later or, if that leaves a
-// choice of hours, near that time in an hour when the server is fast (see Begin).
+// NextVisit returns the time of the visit after last: an interval later or, if that leaves a choice
+// of hours, near that time in an hour when the server is fast (see Begin).
 func NextVisit(p config.Plan, h *ServerHours, last time.Time, interval time.Duration) time.Time {
 	const slack = 4 // part of the interval by which a visit may come earlier or later
 	if interval < 2*time.Hour || h.Known() == 0 {

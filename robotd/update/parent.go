@@ -61,8 +61,8 @@ func (p *Parent) Reported() error {
 	return pipe.Close()
 }
 
-// Stale reports whether the newest release that the folder in dir has seen has expired, and when.
-// Nothing newer has come since, perhaps because of an attacker.
+// Stale reports whether the newest release that this robot has seen has expired, and when. If it
+// has, nothing newer has come since, perhaps because of an attacker.
 func Stale(dir string, now time.Time) (since time.Time, stale bool, err error) {
 	s, err := load(dir)
 	if err != nil || s.Expires.IsZero() || now.Before(s.Expires) {

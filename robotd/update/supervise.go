@@ -37,7 +37,7 @@ const maxStarts = 3
 
 const pidFile = "supervisor.pid"
 
-// Run runs programs until ctx ends, which is no error.
+// Run runs programs until ctx ends, and then returns nil.
 func (v *Supervisor) Run(ctx context.Context) error {
 	if err := files.MkdirAll(v.Dir, 0o700); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (v *Supervisor) settle() (*state, error) {
 	return &s, nil
 }
 
-// installedCounter returns the counter of the installed release, from the text beside the program,
-// which only the administrator can write; 0 if there is none.
+// installedCounter returns the counter of the installed release, or 0. It reads the release's text
+// beside the program, where only the administrator can write.
 func (v *Supervisor) installedCounter() int64 {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(v.Installed), wire.FileName))
 	if err != nil {
@@ -176,8 +176,8 @@ func (v *Supervisor) installedCounter() int64 {
 
 var errSilent = errors.New("did not report in within the time of its trial")
 
-// child runs a program until it ends or ctx does. It kills a program that has not reported within
-// limit, unless limit is 0. It calls done when the program reports.
+// child runs a program until the program or ctx ends. It kills a program that has not reported
+// within limit, unless limit is 0. It calls done when the program reports.
 func (v *Supervisor) child(ctx context.Context, path string, counter int64, limit time.Duration, done func() error) error {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -38,7 +38,7 @@ const Platform = runtime.GOOS + "-" + runtime.GOARCH
 // fetchTime is the time-out for fetching a program; the next try continues.
 const fetchTime = 30 * time.Minute
 
-// Updater is the child's part. Its methods must not be called concurrently.
+// Updater is the child's part of an update. Its methods must not be called concurrently.
 type Updater struct {
 	Dir    string             // folder update/
 	Key    minisign.PublicKey // of the operators, to verify releases

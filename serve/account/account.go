@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/window"
 )
 
-// Account says what one consumer may fetch, and when. A nil Window is always. A nil Rate and a
+// Account says what one consumer may fetch, and when. A nil Window is always open. A nil Rate and a
 // Quota of 0 are no limit.
 type Account struct {
 	Name    string           `json:"name"`
@@ -36,7 +36,7 @@ type Account struct {
 	token *Token       // with which its client has logged in; nil: with the password
 }
 
-// Anonymous is the name of the account of clients that give no name. There is one only if the
+// Anonymous is the name of the account of clients that give no name. The account exists only if the
 // operator configures it.
 const Anonymous = "anonymous"
 
@@ -45,7 +45,7 @@ const Anonymous = "anonymous"
 const operatorPrefix = "operator:"
 
 // ForOperator returns the account by which an operator reads the archive: it covers every host,
-// without a limit. An access rule that does not name it applies to it.
+// without a limit. Access rules apply to it as to other accounts.
 func ForOperator(name string) *Account {
 	return &Account{Name: operatorPrefix + name, Domains: []string{"*"}}
 }
@@ -61,10 +61,10 @@ func (a *Account) limits() Limits {
 }
 
 // From returns the account as a client at an address ("192.0.2.1:7") uses it. What it sees may
-// depend on the address. Clients of Anonymous share its rate by address. An IPv4 address counts as
-// one, and so does an IPv6 /64 network, which is what one customer has. A loopback address does not
-// count, because a proxy may stand there: transfers from it share the rate one by one, like those
-// of every other account.
+// depend on the address. Clients of Anonymous share its rate by address. An IPv6 /64 network, which
+// is what one customer has, counts as one address. A loopback address does not count, because a
+// proxy may stand there: transfers from it share the rate one by one, like those of every other
+// account.
 func (a *Account) From(remote string) *Account {
 	addr := peer.Addr(remote)
 	if !addr.IsValid() {
@@ -85,7 +85,7 @@ func (a *Account) at(addr netip.Addr) *Account {
 }
 
 // Address returns the address of the client that uses the account. It is not valid if no client
-// does, as for work in the background.
+// uses it, as in background work.
 func (a *Account) Address() netip.Addr { return a.addr }
 
 var (
@@ -130,8 +130,8 @@ func (a *Account) same(b *Account) bool {
 		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota && a.Terms.Name == b.Terms.Name
 }
 
-// ParseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
-// 50GiB than a quota of 50 bytes.
+// ParseQuota parses a number of bytes. Unless it is 0, it must have a unit: 50 is more likely a
+// typing error for 50GiB than a quota of 50 bytes.
 func ParseQuota(text string) (int64, error) {
 	n, err := display.ParseBytes(strings.TrimSuffix(text, "B"))
 	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {

@@ -35,7 +35,7 @@ type Accounts struct {
 
 	followers followers
 
-	// Guesses bounds Login. It may be replaced before the first login, by one that is shared.
+	// Guesses bounds Login. It may be replaced before the first login, by a limiter that is shared.
 	Guesses *passwords.Limiter
 }
 
@@ -59,7 +59,7 @@ func NewAccounts(database *sql.DB, anonymous *Account, cost passwords.Cost) (*Ac
 	return a, nil
 }
 
-// Anonymous returns the account of clients that give no credentials; nil if there is none.
+// Anonymous returns the account of clients that give no credentials; nil if they may see nothing.
 func (a *Accounts) Anonymous() *Account { return a.anonymous }
 
 // Account returns the account of a name. It fails with ErrNoAccount.
@@ -71,8 +71,8 @@ func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
 	return known, db.OrNone(err, fmt.Errorf("account %s: %w", name, ErrNoAccount))
 }
 
-// Find returns the account of a name, from memory if the database is away; nil if there is none, or
-// if it is suspended.
+// Find returns the account of a name, from memory if the database is away; nil if the account does
+// not exist or is suspended.
 func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
 	known, _, err := a.known(ctx, name)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && known.Suspended {
@@ -82,8 +82,8 @@ func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
 }
 
 // Create stores a new account and returns it as stored, with its password. If password is empty,
-// one is made up; it cannot be learned again. It fails with ErrInvalid if the account or the
-// password is not allowed.
+// one is made up; it cannot be learned again. It fails with ErrExists, or with ErrInvalid if the
+// account or the password is not allowed.
 func (a *Accounts) Create(ctx context.Context, known Account, password string) (Account, string, error) {
 	if err := known.check(); err != nil {
 		return Account{}, "", err
@@ -210,7 +210,7 @@ func (a *Accounts) List(ctx context.Context) ([]Account, error) {
 	return all, err
 }
 
-// each calls f with every account by name, and the hash of its password.
+// each calls f with every account, in the order of names, and with the hash of its password.
 func (a *Accounts) each(ctx context.Context, f func(known *Account, phc string)) error {
 	err := db.Each(ctx, a.db, func(rows *sql.Rows) error {
 		known, phc, err := scan(rows)

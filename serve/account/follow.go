@@ -33,7 +33,7 @@ type Following struct {
 	onDeleted func()
 }
 
-// Follow keeps up with an account until Close.
+// Follow follows an account until Close. An account that is not Stored never changes.
 func (a *Accounts) Follow(known *Account) *Following {
 	f := &Following{account: known, token: known.token}
 	if !known.Stored() {
@@ -113,8 +113,8 @@ func (g *followers) deleted(name string) {
 	}
 }
 
-// keepTokens ends the followings of an account that began with a token, except those for whose
-// token's ID is returns true.
+// keepTokens ends the followings of an account that began with a token, unless is(id) is true for
+// the ID of that token.
 func (g *followers) keepTokens(name string, is func(id string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +148,7 @@ func (g *followers) names() []string {
 }
 
 // Watch reads accounts in use again every few seconds, until ctx ends. While the database cannot be
-// read they stay as they were.
+// read, the accounts stay as they were.
 func (a *Accounts) Watch(ctx context.Context, log *slog.Logger) error {
 	return loop.After(ctx, lookEvery, a.refresh, func(err error) {
 		log.WarnContext(ctx, "accounts in use could not be read again; they stay as they were", "err", err)

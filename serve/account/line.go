@@ -27,7 +27,7 @@ type request struct {
 	at    int           // index in the queue; -1: not in it
 }
 
-// wait waits until an account may send n bytes.
+// wait waits for an account's turn to send n bytes over the line, at rate bytes a second.
 func (l *line) wait(ctx context.Context, a *account, n, rate int64) error {
 	l.mu.Lock()
 	start := max(l.now, a.end)

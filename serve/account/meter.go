@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/display"
 )
 
-// Limits are the limits of an account.
+// Limits are an account's limits at present. The zero value limits nothing.
 type Limits struct {
 	Rate  *Rates // of the account; nil: no limit
 	Each  *Rates // of each address, if addresses are known; nil: no limit
@@ -30,7 +30,7 @@ func (e *QuotaError) Error() string {
 		e.Used, display.FormatBytes(e.Quota), e.Next.UTC().Format(time.RFC3339), e.Next.Format("Monday 2 January 2006 15:04 MST"))
 }
 
-// Options are the settings of a Meter.
+// Options are the settings of a Meter. All may be zero.
 type Options struct {
 	DB   *sql.DB        // for the counts of days, migrated; nil: count only in this process
 	Line *Rates         // of all accounts together; nil: no limit
@@ -151,10 +151,10 @@ const (
 	smallest  = 512
 )
 
-// Take waits until some of the next n bytes may be sent, and returns how many: at least one (if n
-// is), and at most 1 MiB. They are counted as sent. l has the account's current limits. Take
-// returns a *QuotaError when the day's bytes reach twice the quota, and the context's error when it
-// ends.
+// Take waits until some of the next n bytes may be sent, and returns how many: at most 1 MiB, and
+// at least one byte if n is positive. It counts them as sent. l has the account's current limits.
+// Take returns a *QuotaError when the day's bytes reach twice the quota, and the context's error
+// when it ends.
 func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	if n <= 0 {
 		return 0, nil
@@ -211,8 +211,8 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	return n, nil
 }
 
-// TakeAll counts n bytes as sent, at once, and reports whether it did. It does so only if they may
-// be sent at any speed, and if Take would let all of them pass.
+// TakeAll counts n bytes as sent, at once, and reports whether it did. It counts them only if they
+// may be sent at any speed, and if Take would let all of them pass.
 func (f *Flow) TakeAll(l Limits, n int64) bool {
 	now := time.Now()
 	_, limited := l.Rate.At(now)

@@ -46,9 +46,9 @@ type stored struct {
 	phc     string
 }
 
-// Offline lets accounts be used from memory while the database is away, for the time keep after its
-// last answer. The database counts as away if it does not answer within slower times the usual
-// limit; 0 means 1. Offline must be called before everything else, and needs Run.
+// Offline lets accounts be used from memory while the database is away, for at most keep after the
+// database's last answer. The database counts as away if it does not answer within slower times the
+// usual limit; 0 means 1. Offline must be called before everything else, and needs Run.
 func (a *Accounts) Offline(keep time.Duration, slower int, log *slog.Logger) {
 	a.memory = &memory{keep: keep, limit: queryTimeout * time.Duration(max(1, slower)), log: log}
 }
@@ -111,7 +111,8 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 	return m.get(name, err)
 }
 
-// knownToken returns the token with a hash, as known does an account; nil if there is none.
+// knownToken returns the token with a hash from the database or, while that is away, from memory;
+// nil if no token has it.
 func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
 	m := a.memory
 	if m == nil {
@@ -142,7 +143,8 @@ func (m *memory) getToken(hash [sha256.Size]byte, why error) (*Token, error) {
 	return m.tokens[hash], m.tooOldLocked(why)
 }
 
-// noteToken keeps what the database has just said of a token, which is nil if there is none.
+// noteToken keeps what the database has just said of a token. t is nil if the database does not
+// have the token.
 func (m *memory) noteToken(hash [sha256.Size]byte, t *Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +166,7 @@ func (m *memory) forgetToken(id string) {
 	maps.DeleteFunc(m.tokens, func(_ [sha256.Size]byte, t *Token) bool { return t.ID == id })
 }
 
-// paused reports whether the database is not to be asked now. m may be nil.
+// paused reports whether queries to the database are paused. m may be nil.
 func (m *memory) paused() bool {
 	if m == nil {
 		return false
@@ -174,7 +176,8 @@ func (m *memory) paused() bool {
 	return time.Now().Before(m.pause)
 }
 
-// note keeps what the database has just said of an account, which is nil if there is none.
+// note keeps what the database has just said of an account. known is nil if the database does not
+// have the account.
 func (m *memory) note(name string, known *Account, phc string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

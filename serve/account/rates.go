@@ -19,8 +19,8 @@ const Slowest = 1024
 //	1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB
 //	unlimited 00:00-06:00 Asia/Tokyo | 512KiB
 //
-// The first rule whose times are open applies; if there is none, there is no limit. Times are in
-// the grammar of internal/window. Rates are immutable. A nil *Rates means no limit.
+// The first rule whose times are open applies; if no rule's times are open, there is no limit.
+// Times are in the grammar of internal/window. Rates are immutable. A nil *Rates means no limit.
 type Rates struct{ rules []rule }
 
 type rule struct {

@@ -24,14 +24,14 @@ const (
 	resetPause = 5 * time.Minute // between two mails about one account
 )
 
-// latest returns when, in Unix ms, a link of now or before has expired at the latest, by all
-// clocks. One that expires later is of a clock that was ahead.
+// latest returns, in Unix ms, the latest time at which a link made by now expires. A link that
+// expires later was made by a clock that was ahead.
 func latest(now time.Time) int64 { return db.Millis(now.Add(ResetLife + resetPause)) }
 
 // BeginReset begins to set the password of an account anew. As a part of its transaction it calls
 // send, which tells a secret to the account's mail address. If there is no such account, or it has
 // no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
-// the error is nil, and it takes as long.
+// the error is nil, and the call takes as long.
 func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
 	known, phc, err := a.load(ctx, name)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

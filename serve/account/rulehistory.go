@@ -22,15 +22,15 @@ func (x *Rules) VeilAt(ctx context.Context, a *Account, scope Scope, at time.Tim
 	return newVeil(held, a, scope, at), nil
 }
 
-// Turn says that rules began or ended to hide something at Place and below. It concerns editions
+// Turn says that rules began or ceased to hide something at Place and below. It concerns editions
 // that were published after From, up to To.
 type Turn struct {
 	Place    string
 	From, To time.Time
 }
 
-// Turns returns where rules began or ended to hide something from a reader after a time, up to
-// another. It may return more.
+// Turns returns where rules began or ceased to hide something from a reader, after the time from
+// and up to the time to. It may return other places too.
 func (x *Rules) Turns(ctx context.Context, a *Account, scope Scope, from, to time.Time) (turns []Turn, err error) {
 	if x == nil {
 		return nil, nil
@@ -52,7 +52,7 @@ func (x *Rules) Turns(ctx context.Context, a *Account, scope Scope, from, to tim
 	return turns, err
 }
 
-// Mark names the rules that there are and were. It is for keys of caches.
+// Mark returns a cache key that changes when rules are added or removed.
 func (x *Rules) Mark(ctx context.Context) (string, error) {
 	if x == nil {
 		return "", nil

@@ -14,15 +14,15 @@ import (
 	"sheaf/internal/loop"
 )
 
-// ErrNoRule says that there is no such rule.
+// ErrNoRule says that no rule in force has the ID.
 var ErrNoRule = errors.New("no such access rule")
 
 // readEvery is the interval at which rules are read again, to learn what other processes have
 // changed.
 const readEvery = 2 * time.Second
 
-// Rules keeps the rules in the database. Its methods may be called concurrently. A nil Rules has
-// none.
+// Rules keeps the rules in the database. Its methods may be called concurrently. A nil Rules has no
+// rules.
 type Rules struct {
 	Now func() time.Time // the clock by which embargoes end
 
@@ -84,7 +84,7 @@ func (x *Rules) Run(ctx context.Context) error {
 	})
 }
 
-// read reads the rules in force.
+// read reads all rules again, and returns those in force.
 func (x *Rules) read(ctx context.Context) ([]storedRules, error) {
 	x.mu.Lock() // so that an older state does not follow a newer one
 	defer x.mu.Unlock()

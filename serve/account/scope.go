@@ -11,7 +11,7 @@ import (
 // place lies under another. The empty place is the root: every host.
 type Scope []string
 
-// Scope returns the account's scope.
+// Scope works out the account's scope from its Domains.
 func (a *Account) Scope() Scope {
 	var s Scope
 	for _, d := range a.Domains {
@@ -53,7 +53,7 @@ func (s Scope) Under(place string) []string {
 	return roots
 }
 
-// KeyPrefix returns the prefix that the catalog's keys of all hosts at and under a place have. Keys
+// KeyPrefix returns the common prefix of the catalog's keys of all hosts at and under a place. Keys
 // of other hosts may have it too: "jp,ac" is also a prefix of "jp,acme".
 func KeyPrefix(place string) string { return strings.ReplaceAll(place, "/", ",") }
 

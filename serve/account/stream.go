@@ -9,7 +9,7 @@ import (
 // Flow.Take with the account's limits is a Taker.
 type Taker func(ctx context.Context, n int64) (int64, error)
 
-// Reader returns a reader of r, which has size bytes, that is slowed down by take.
+// Reader returns a reader of the size bytes of r, slowed down by take.
 func Reader(ctx context.Context, r io.Reader, size int64, take Taker) io.Reader {
 	return &reader{ctx, r, take, 0, size}
 }

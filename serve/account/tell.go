@@ -34,7 +34,7 @@ func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	})
 }
 
-// TellNow tells the feed what embargoes that ended up to a minute ago no longer hide.
+// TellNow tells the feed what is no longer hidden, because its embargo ended at least a minute ago.
 func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 	rules, err := x.read(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 	return err
 }
 
-// freed returns the hosts of which a rule no longer hides segments, for the feed; with Days, it
-// returns their editions one by one.
+// freed returns, for the feed, the hosts whose segments a rule no longer hides. If the rule has
+// Days, it returns the hosts' editions one by one.
 func freed(ctx context.Context, c *catalog.Catalog, r *storedRules, to time.Time) ([]catalog.Tombstone, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func freed(ctx context.Context, c *catalog.Catalog, r *storedRules, to time.Time
 	return stones, nil
 }
 
-// published yields the segments of editions that were published after from and up to to: those of
-// hosts at and below a place. It may also yield hosts beside the place (see KeyPrefix).
+// published yields the segments of hosts at and below a place, in editions published after the time
+// from and up to the time to. It may also yield hosts beside the place (see KeyPrefix).
 func published(ctx context.Context, s *catalog.Snapshot, place string, from, to time.Time) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		editions, err := s.Editions(ctx)

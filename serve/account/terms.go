@@ -9,8 +9,8 @@ import (
 )
 
 // Terms are the terms of use that an account's owner has accepted: which, when, and for which
-// purpose. The zero value says that none were. An access rule can be open to accounts that have
-// accepted certain terms.
+// purpose. The zero value says that the owner has accepted none. An access rule can be open to
+// accounts that have accepted certain terms.
 type Terms struct {
 	Name     string    `json:"name"`              // such as "research-2026"
 	Purpose  string    `json:"purpose"`           // for which the archives may be used

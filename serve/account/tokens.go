@@ -80,8 +80,8 @@ func (t *Token) check(now time.Time) error {
 	return nil
 }
 
-// May reports whether the account may be used for one of the uses. Only a login by token limits
-// them.
+// May reports whether the account may be used for one of the uses. Only a login by token limits the
+// uses.
 func (a *Account) May(uses ...Use) bool {
 	return a.token == nil || slices.Contains(a.token.Uses, ForAll) ||
 		slices.ContainsFunc(uses, func(u Use) bool { return slices.Contains(a.token.Uses, u) })
@@ -154,8 +154,8 @@ func (a *Accounts) LoginToken(ctx context.Context, secret, remote string) (*Acco
 	return a.byToken(ctx, "", secret, remote)
 }
 
-// byToken returns the account of a token. If a name is given, it must be the account's. An empty
-// remote does not bound guessing.
+// byToken returns the account of a token. If a name is given, it must be the account's. If remote
+// is empty, guessing is not bounded.
 func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (found *Account, err error) {
 	verify := func(ctx context.Context) (bool, error) {
 		t, err := a.knownToken(ctx, sha256.Sum256([]byte(secret)))
@@ -227,7 +227,7 @@ func joined(uses []Use) string {
 	return b.String()
 }
 
-// loadToken reads the token with a hash; nil if there is none.
+// loadToken reads the token with a hash; nil if no token has it.
 func (a *Accounts) loadToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
 	t := new(Token)
 	err := scanToken(a.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM account_tokens WHERE hash = ?`, hash[:]), t)

@@ -22,7 +22,7 @@ const dayForm = "20060102"
 // today returns the day to which bytes are counted now.
 func (m *Meter) today() string { return time.Now().In(m.Zone).Format(dayForm) }
 
-// usedUp returns the error for a quota.
+// usedUp returns a *QuotaError for the current day.
 func (m *Meter) usedUp(quota, used int64) error {
 	return &QuotaError{Quota: quota, Used: used, Next: tomorrow(time.Now().In(m.Zone))}
 }
@@ -73,7 +73,8 @@ func (m *Meter) ask(ctx context.Context, a *account) error {
 	return m.count(ctx, a)
 }
 
-// Used returns the bytes of the current day of every account.
+// Used returns the bytes of the current day by account, as all processes know them. Without a
+// database it is empty.
 func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
 	used := make(map[string]int64)
 	if m.DB == nil {

@@ -48,8 +48,8 @@ func newVeil(rules []storedRules, a *Account, scope Scope, now time.Time) *Veil 
 	return &v
 }
 
-// Mark names the rules. An embargo that ends does not change it: what is visible under a mark stays
-// visible under the same one.
+// Mark names the rules. The end of an embargo does not change the mark: what is visible under a
+// mark stays visible under it.
 func (v *Veil) Mark() string {
 	if v == nil {
 		return ""
@@ -90,8 +90,8 @@ func stateOf(rules []applied) string {
 	return b.String()
 }
 
-// Parts names what the veil hides in parts: single records, or by when they were fetched or how
-// they were imported, and not the whole host.
+// Parts returns a key of the rules that hide only parts of a host: by URL, by collection or by when
+// records were fetched.
 func (v *Veil) Parts() string {
 	if v == nil {
 		return ""
@@ -101,8 +101,8 @@ func (v *Veil) Parts() string {
 	}))
 }
 
-// Since returns when the rules were added that may hide something of hosts at, below or above a
-// place.
+// Since returns the times at which rules were added: those that may hide something of hosts at,
+// below or above a place.
 func (v *Veil) Since(place string) (times []time.Time) {
 	_ = v.any(func(r *applied) bool {
 		if !r.ended && (Within(r.place, place) || Within(place, r.place)) {
@@ -113,7 +113,7 @@ func (v *Veil) Since(place string) (times []time.Time) {
 	return times
 }
 
-// OfHost returns the part of the veil that may hide something of a host; nil if there is none.
+// OfHost returns the veil of the rules that may hide something of a host; nil if no rule may.
 func (v *Veil) OfHost(name string) *Veil {
 	if v == nil {
 		return nil
@@ -147,8 +147,8 @@ func (v *Veil) MayHide(l catalog.SegmentEntry) bool {
 	})
 }
 
-// HidesRecord reports whether a record of an entry is hidden. at is when the record was fetched; if
-// it is zero, the time is unknown, and the record is hidden if it would be at any time.
+// HidesRecord reports whether a record of an entry is hidden. at is when the record was fetched. If
+// at is zero, the time is unknown, and a rule hides the record whatever its From and To.
 func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) bool {
 	return v.any(func(r *applied) bool {
 		return r.names(&l) && (r.URLPrefix == "" || r.pages.Holds(url)) &&
@@ -164,8 +164,7 @@ func (v *Veil) HidesHost(host string) bool {
 	})
 }
 
-// HidesSome reports whether URLs of a host that begin with a prefix may be hidden by a rule about
-// URLs.
+// HidesSome reports whether a rule about URLs may hide some of a host's URLs with a prefix.
 func (v *Veil) HidesSome(host, prefix string) bool {
 	place, pages := naming.HostPath(host), weburl.PrefixOf(prefix)
 	return v.any(func(r *applied) bool {
@@ -173,8 +172,7 @@ func (v *Veil) HidesSome(host, prefix string) bool {
 	})
 }
 
-// HidesPages reports whether all URLs of a host that begin with a prefix are hidden by a rule about
-// URLs.
+// HidesPages reports whether a rule about URLs hides all of a host's URLs with a prefix.
 func (v *Veil) HidesPages(host, prefix string) bool {
 	place, pages := naming.HostPath(host), weburl.PrefixOf(prefix)
 	return v.any(func(r *applied) bool {

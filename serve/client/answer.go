@@ -20,7 +20,7 @@ const (
 	maxProblem = 1 << 20
 )
 
-// decode decodes one JSON value.
+// decode decodes the JSON value of an answer, of at most maxAnswer bytes.
 func decode(resp *http.Response, into any) error {
 	err := json.NewDecoder(&bounded{resp.Body, maxAnswer}).Decode(into)
 	if err != nil {
@@ -68,8 +68,8 @@ func retryAt(text string) time.Time {
 	return at
 }
 
-// part parses the Content-Range of an answer whose body has length bytes, or -1 if unknown. It
-// returns the first byte and the size of the whole file, or -1 if that is unknown.
+// part parses a Content-Range. length is the length of the answer's body, or -1 if unknown. It
+// returns the offset of the first byte, and the size of the whole file, or -1 if that is unknown.
 func part(text string, length int64) (from, size int64, err error) {
 	bad := fmt.Errorf("Content-Range %q does not fit a body of %d bytes", text, length)
 	span, whole, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")

@@ -62,8 +62,8 @@ func Status(err error) int {
 	return 0
 }
 
-// Changes returns up to limit changes after a cursor. If there are none, it waits for some, at most
-// for the time wait, in whole seconds.
+// Changes returns up to limit changes after a cursor. If there is no change, it waits until one
+// comes, at most for the whole seconds of wait.
 func (c *Client) Changes(ctx context.Context, at api.Cursor, q api.Selection, limit int, wait time.Duration) (page api.Page, err error) {
 	asked := api.ChangesQuery{Since: at.Since, Mark: at.Mark, Selection: q, Limit: limit, Wait: int(wait / time.Second)}
 	err = c.Do(ctx, http.MethodGet, api.PathChanges+"?"+route.Values(asked).Encode(), nil, &page)
@@ -108,8 +108,8 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 	return f, nil
 }
 
-// Do sends in as JSON, if not nil, and decodes the answer into out, if not nil. ref is an escaped
-// path, and may have a query.
+// Do sends the value in as JSON, unless it is nil, and decodes the answer into out, unless that is
+// nil. ref is an escaped path, and may have a query.
 func (c *Client) Do(ctx context.Context, method, ref string, in, out any) error {
 	if in == nil {
 		return c.Send(ctx, method, ref, "", nil, out)
@@ -121,7 +121,8 @@ func (c *Client) Do(ctx context.Context, method, ref string, in, out any) error 
 	return c.Send(ctx, method, ref, "application/json", bytes.NewReader(body), out)
 }
 
-// Call asks for an operation of the API.
+// Call sends the request of an operation of the API, and returns its answer. It fails with an
+// *Error if the service reports one.
 func Call[In, Out any](ctx context.Context, c *Client, op route.Op[In, Out], in In) (out Out, err error) {
 	ref, body := op.Call(in)
 	var into any = &out

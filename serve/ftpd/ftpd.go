@@ -1,5 +1,5 @@
-// Package ftpd serves the tree over FTP: it is a handler for internal/ftp. It has the same
-// names, sizes and times as over HTTP under /pub/. It cannot be written.
+// Package ftpd serves the tree over FTP: it is a handler for internal/ftp. The tree has the same
+// names, sizes and times as over HTTP under /pub/. Clients cannot write to it.
 package ftpd
 
 import (
@@ -35,7 +35,7 @@ type Options struct {
 	Log      *slog.Logger       // nil: discards
 }
 
-// New makes the handler for ftp.Run.
+// New returns the handler for ftp.Run. It fails if a needed option is missing.
 func New(opt Options) (ftp.Handler, error) {
 	if opt.Tree == nil || opt.Accounts == nil || opt.Recorder == nil {
 		return nil, errors.New("ftpd: options lack a tree, accounts or recorder")
@@ -216,7 +216,7 @@ func midway(name string, err error) error {
 	return err
 }
 
-// sentence returns an error's text for a reply.
+// sentence returns an error's text with a capital letter at its beginning.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
@@ -273,17 +273,17 @@ func (d *file) Close() error {
 // maxRemembered is how many downloads are remembered. They take some 20 MB.
 const maxRemembered = 1 << 17
 
-// resumes remembers which version of a file was sent to which account last. FTP has no way for a
-// client to say of which version it has the first bytes: REST and RETR could join the beginning of
-// one archive to the end of another.
+// resumes remembers which version of a file was sent to which account last. An FTP client cannot
+// say which version its first bytes are of: REST and RETR could join the beginning of one archive
+// to the end of another.
 //
-// It forgets all when the process ends. So it also refuses to resume a file that changes with
-// editions if it does not know which version was sent.
+// It forgets all when the process ends. So it also refuses to resume a file that is not Fixed if it
+// does not know which version was sent.
 type resumes struct {
 	sent *lru.Cache[download, string] // ETags
 }
 
-// download is a file of which an account has received bytes.
+// download names an account, and a file from which it has received bytes.
 type download struct{ account, path string }
 
 func newResumes() *resumes {

@@ -31,7 +31,7 @@ func (h *AccountsHandler) ListRules(ctx context.Context, _ route.None) (account.
 	return account.RuleList{Rules: rules}, err
 }
 
-// AddRule adds a rule, which is in force from now on.
+// AddRule adds a rule. It holds at once in this process, and within seconds in others.
 func (h *AccountsHandler) AddRule(ctx context.Context, wanted account.Rule) (account.Rule, error) {
 	wanted.By = operators.By(ctx, wanted.By)
 	made, err := h.Rules.Add(ctx, wanted)
@@ -43,7 +43,8 @@ func (h *AccountsHandler) AddRule(ctx context.Context, wanted account.Rule) (acc
 	return made, err
 }
 
-// RemoveRule removes the rule of a number.
+// RemoveRule ends the rule with an ID. It fails with account.ErrNoRule, also if the ID is no
+// number.
 func (h *AccountsHandler) RemoveRule(ctx context.Context, rule string) error {
 	audit.About(ctx, "access rule", rule)
 	id, err := strconv.ParseInt(rule, 10, 64)

@@ -18,7 +18,7 @@ import (
 	"sheaf/serve/httpd/guard"
 )
 
-// AccountsHandler serves the accounts.
+// AccountsHandler serves operations on accounts, their tokens and access rules.
 type AccountsHandler struct {
 	Accounts *account.Accounts
 	Meter    *account.Meter
@@ -36,7 +36,7 @@ var (
 	DeleteAccount = route.New[string, route.None]("DELETE", oneAccount, operators.Admin, audit.Remove, "Take an account away")
 )
 
-// Register mounts the operations.
+// Register mounts the operations. Those on access rules need Rules.
 func (h *AccountsHandler) Register(r *mux.Router, g *guard.Guard) {
 	h.register(g.Operators(r, Explain), g.Consumers(r, g.Owner, Explain))
 	if h.Rules != nil {
@@ -53,14 +53,14 @@ func (h *AccountsHandler) register(operators, owners route.Mount) {
 	h.registerTokens(operators, owners)
 }
 
-// AccountRoutes returns the operations, for the description.
+// AccountRoutes returns the operations, for the API's description.
 func AccountRoutes() []route.Route {
 	h := new(AccountsHandler)
 	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
 }
 
-// Explain returns the problem to answer for an error of AccountsHandler, and other errors as they
-// are.
+// Explain turns an error of AccountsHandler into the problem to answer. It returns other errors as
+// they are.
 func Explain(err error) error {
 	switch {
 	case errors.Is(err, account.ErrExists):
@@ -77,7 +77,7 @@ func Explain(err error) error {
 	return err
 }
 
-// List returns all accounts, with what they have fetched today.
+// List returns all accounts, each with the bytes that it has fetched today.
 func (h *AccountsHandler) List(ctx context.Context, _ route.None) (list account.AccountList, err error) {
 	accounts, err := h.Accounts.List(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h *AccountsHandler) Create(ctx context.Context, wanted account.NewAccount)
 	return account.NewAccount{Account: created, Password: password}, nil
 }
 
-// Change changes what the body names. Transfers that run go on under the new limits.
+// Change sets the fields that the body has. Running transfers continue under the new limits.
 func (h *AccountsHandler) Change(ctx context.Context, in route.At[account.Change]) (account.AccountLine, error) {
 	audit.Note(ctx, audit.Row{Object: "account " + in.Name, Reason: changed(in.Body)})
 	changed, err := h.Accounts.Change(ctx, in.Name, in.Body)
@@ -126,7 +126,7 @@ func changed(c account.Change) string {
 	return string(text)
 }
 
-// Delete takes an account away.
+// Delete deletes an account. Its sessions and downloads end.
 func (h *AccountsHandler) Delete(ctx context.Context, name string) error {
 	audit.About(ctx, "account", name)
 	return h.Accounts.Delete(ctx, name)

@@ -20,8 +20,8 @@ const defaultLines = 10_000
 const flushAt = 64 << 10
 
 // cdx answers with index lines of the records that a query asks for (see package records). The body
-// of a POST is a list of URLs and hosts, one a line. An answer may have fewer lines than the limit,
-// even none, and not be the end: then it has a Link rel="next".
+// of a POST is a list of URLs and hosts, one a line. If lines may follow, the answer has a Link
+// rel="next", even if it has fewer lines than the limit, or none.
 func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	in, err := q.enter(w, r, a)
 	if err != nil {
@@ -67,7 +67,8 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	return nil
 }
 
-// lines writes the lines of an answer to body. It returns the cursor of the next answer, or nil.
+// lines writes the lines of an answer to body. It returns the cursor of the next answer; nil at the
+// end.
 func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *guard.Spool) (*records.Cursor, error) {
 	var part bytes.Buffer
 	part.Grow(8 << 10) // many answers are of this size
@@ -90,8 +91,8 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Que
 	return next, errors.Join(flush(), body.Finish())
 }
 
-// sendPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
-// Internet Archive does, the number alone.
+// sendPages answers with the number of pages: in JSON, like pywb, or as a bare number with
+// output=text, like the Internet Archive.
 func sendPages(w http.ResponseWriter, wanted *records.Query, pages records.Pages) error {
 	if wanted.Output != records.Text {
 		return problem.JSON(w, http.StatusOK, pages)

@@ -11,8 +11,8 @@ import (
 	"sheaf/serve/records"
 )
 
-// coverage tells what was not collected, and why. It takes url, matchType, from, to and a body's
-// list as /v1/cdx does, a limit and a cursor.
+// coverage tells what was not collected, and why. Like /v1/cdx it takes url, matchType, from, to
+// and a list in the body, and it takes limit and cursor.
 func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	in, err := q.enter(w, r, a)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package httpd serves an archive over HTTP: its files, queries, watches and accounts. Stored pages
-// are shown by package web. All handlers stand behind package guard, which also has what they make
-// their answers with.
+// are shown by package web. All handlers stand behind package guard, which also helps them to write
+// answers.
 //
 // Accounts log in by HTTP Basic, and browsers by a session. Files have strong ETags and take Range
 // (several too), If-Range and the other conditions; the kernel sends those that are local files

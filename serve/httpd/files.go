@@ -23,7 +23,7 @@ import (
 	"sheaf/serve/library"
 )
 
-// Files serves the files of a library.
+// Files serves a library's tree, and its hosts' archives by name.
 type Files struct {
 	Library *serve.Library
 	Sender  *guard.Sender
@@ -47,13 +47,13 @@ var (
 	archiveTypes = []string{"application/gzip", "text/plain", "application/octet-stream", "application/wacz"}
 )
 
-// Register mounts the operations.
+// Register mounts the operations. Only the redirect to the tree needs no account.
 func (f *Files) Register(r *mux.Router, g *guard.Guard) {
 	r.HandleFunc(atTree.Path, func(w http.ResponseWriter, r *http.Request) { moved(w, r, api.PathTree) })
 	f.register(g.Consumers(r, g.For(account.ForFiles), nil))
 }
 
-// FileRoutes returns the operations, for the description.
+// FileRoutes returns the operations, for the API's description.
 func FileRoutes() []route.Route { return append(route.List(new(Files).register), atTree.Route) }
 
 func (f *Files) register(mount route.Mount) {
@@ -129,8 +129,8 @@ func (f *Files) file(w http.ResponseWriter, r *http.Request, a *account.Account,
 	return nil
 }
 
-// listing writes a directory while it is read. If reading fails half-way the connection is cut: a
-// client must not take a part for the whole.
+// listing writes a directory while reading it. If reading fails half-way, listing cuts the
+// connection: a client must not take a part for the whole.
 func (f *Files) listing(w http.ResponseWriter, r *http.Request, a *account.Account, name string) error {
 	begun := false
 	begin := func() {

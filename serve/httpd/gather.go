@@ -67,7 +67,7 @@ func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *record
 	return to.Finish(ctx)
 }
 
-// tooMuch says that a query has found n records and is not at its end.
+// tooMuch returns the problem for a query that has found n records without coming to its end.
 func tooMuch(n int) error {
 	return problem.New(http.StatusUnprocessableEntity, "too_much",
 		fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))

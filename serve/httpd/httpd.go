@@ -31,11 +31,11 @@ type Options struct {
 	Recorder transfers.Recorder
 	Gate     operators.Gate    // of operators
 	Watches  *watch.Watches    // nil: consumers cannot watch
-	Audit    *audit.Log        // gets a row for each request that changes something; nil: none does
+	Audit    *audit.Log        // gets a row for each request that changes something; nil: no rows
 	Sessions *session.Sessions // of browsers; nil: they log in by HTTP Basic
-	Jobs     *results.Jobs     // takes queries whose answers are too large for one request; nil: there are none
+	Jobs     *results.Jobs     // takes queries whose answers are too large for one request; nil: no jobs
 
-	// Operator names the operator whose session a request carries, as guard.Guard says; may be nil.
+	// Operator is the field Operator of guard.Guard; may be nil.
 	Operator func(*http.Request) (string, error)
 
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
@@ -54,11 +54,11 @@ type Options struct {
 	// default is two million records looked at, or 20 seconds.
 	Budget records.Budget
 
-	Redirect *guard.Redirect    // of large files to the object store; nil: there is none
+	Redirect *guard.Redirect    // of large files to the object store; nil: no redirects
 	Running  *transfers.Running // is told of downloads under way; may be nil
 
 	// Measures follows downloads until their last byte is acknowledged, on connections that are
-	// stream.Conn; default: one of its own.
+	// stream.Conn; default: a new Follower.
 	Measures *stream.Follower
 }
 
@@ -67,7 +67,7 @@ const (
 	defaultBudgetTime    = 20 * time.Second
 )
 
-// Register mounts the handlers.
+// Register mounts the handlers. It fails if Options lack something needed, or Replay lacks a file.
 func Register(r *mux.Router, opt Options) error {
 	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil || opt.Gate == nil {
 		return errors.New("httpd: options lack a library, accounts, recorder or gate")

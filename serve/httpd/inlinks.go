@@ -29,7 +29,7 @@ var (
 
 const ofCurrent = "Domains with volumes of the latest versions tell of their links. A cursor holds until newer ones are made."
 
-// inlinks tells which pages link to one.
+// inlinks lists the links to a page, to pages with a prefix or to a host.
 func (q *Queries) inlinks(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	return q.findInlinks(w, r, a, api.TableOfInlinks, func(x *results.Inlinks) (any, string, error) {
 		found, next, err := x.Pages(r.Context())
@@ -37,7 +37,7 @@ func (q *Queries) inlinks(w http.ResponseWriter, r *http.Request, a *account.Acc
 	})
 }
 
-// inlinkHosts tells which hosts link to one.
+// inlinkHosts lists the hosts that link to a host.
 func (q *Queries) inlinkHosts(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	return q.findInlinks(w, r, a, api.TableOfLinkHosts, func(x *results.Inlinks) (any, string, error) {
 		x.Target.Match = library.MatchHost

@@ -32,7 +32,7 @@ type jobsHandler struct {
 	sender *guard.Sender
 }
 
-// jobProblem returns the problem to answer for an error of results.Jobs, and other errors as
+// jobProblem turns an error of results.Jobs into the problem to answer. It returns other errors as
 // they are.
 func jobProblem(err error) error {
 	switch {
@@ -46,10 +46,10 @@ func jobProblem(err error) error {
 	return err
 }
 
-// formOf returns the form of the file that a path names.
+// formOf returns the form of the file in a request's path: a suffix, or the name of a table.
 func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], path.Base(r.URL.Path)) }
 
-// create makes a job of a query for pages or for a table of them. The body may be a list of URLs
+// create makes a job of a query for a file or a table of records. The body may be a list of URLs
 // and hosts, as for /v1/cdx.
 func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	release, err := receive(j.limits, w, r, a)
@@ -135,8 +135,8 @@ func (j *jobsHandler) delete(ctx context.Context, id string) error {
 	return j.jobs.Delete(ctx, guard.Account(ctx).Name, id)
 }
 
-// result serves the file of a job. As long as it is kept it stays the same, so that clients can
-// resume, unless something in it is taken down: then it is gone.
+// result serves the file of a job. The file stays the same as long as it is kept, so that clients
+// can resume. If something in it is taken down, the file is gone.
 func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	job, err := j.jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
 	if err == nil && job.Form != formOf(r) {

@@ -65,7 +65,7 @@ type (
 )
 
 const (
-	// archiveForm is how the path of gathered records ends.
+	// archiveForm matches the suffixes of files of gathered records.
 	archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 	oneJob      = api.PathJobs + "/{id}"
 
@@ -137,7 +137,7 @@ func result(name string) route.Op[string, route.None] {
 		Also(http.StatusConflict, route.Problem, "").Also(http.StatusGone, route.Problem, "")
 }
 
-// Register mounts the operations.
+// Register mounts the operations. Those on jobs need Jobs.
 func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	asked := g.Consumers(r, g.For(account.ForQueries), nil)
 	q.register(g.Consumers(r, g.For(account.ForFiles, account.ForQueries), nil), asked, g.Consumers(r, func(h guard.Handler) http.Handler {
@@ -148,12 +148,12 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	}
 }
 
-// QueryRoutes returns the operations, for the description.
+// QueryRoutes returns the operations, for the API's description.
 func QueryRoutes() []route.Route {
 	return slices.Concat(route.List(func(mount route.Mount) { new(Queries).register(mount, mount, mount) }), route.List(new(jobsHandler).register))
 }
 
-// register mounts the operations: lists, queries, and queries that a body asks.
+// register mounts each kind of operation: lists, queries, and queries with a body.
 func (q *Queries) register(lists, asked, posted route.Mount) {
 	listHosts.Raw(lists, guard.Raw(q.hosts))
 	listEditions.On(lists, q.editions)

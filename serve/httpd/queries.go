@@ -18,7 +18,7 @@ import (
 	"sheaf/serve/results"
 )
 
-// Queries answers queries to a library.
+// Queries serves a library's records, hosts, changes and coverage to programs.
 type Queries struct {
 	Library  *serve.Library
 	Limits   *guard.Limits
@@ -26,15 +26,14 @@ type Queries struct {
 	Budget   records.Budget  // of one answer
 	Program  string          // version of the program
 	Stopping <-chan struct{} // closed when the service begins to stop: requests that wait for changes are then answered
-	Jobs     *results.Jobs   // nil: there are none
+	Jobs     *results.Jobs   // nil: no jobs
 }
 
-// listTypes are the media types of a list of URLs and hosts. curl sends the last one if it is not
-// told another.
+// listTypes are the media types of a list of URLs and hosts. The last one is curl's default.
 var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 // readQuery reads the parameters of a request, and the list in the body of a POST. It refuses a
-// parameter that the operation does not have. The handler itself reads the parameters in besides.
+// parameter that the operation does not have. It leaves the parameters in besides to the handler.
 func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*records.Query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -59,7 +58,7 @@ func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*reco
 	return records.ParseQuery(values, list)
 }
 
-// sendJSON answers with v in JSON, which is not held in memory while it is sent.
+// sendJSON answers with v in JSON. A long text is not held in memory while it is sent.
 func (q *Queries) sendJSON(w http.ResponseWriter, r *http.Request, a *account.Account, v any) error {
 	body := q.Limits.Spool(r, a, false)
 	defer body.Close()

@@ -10,8 +10,8 @@ import (
 	"sheaf/serve/records"
 )
 
-// enter receives the body of a search and counts it as a search until its place is left. It fails
-// with the problem to answer.
+// enter receives a request's body, and counts the request as a search until its place is left. It
+// fails with the problem to answer.
 func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Account) (*guard.Place, error) {
 	release, err := receive(q.Limits, w, r, a)
 	if err != nil {
@@ -26,8 +26,8 @@ func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 // receive reads the body of a request, which may be a list, before the request gets a place. So a
-// slow client keeps no place. A body longer than guard.SpoolMemory lies in a file, and has a place
-// of its own kind. The body can be read again until release is called.
+// slow client keeps no place. A body longer than guard.SpoolMemory goes to a file, and counts in
+// Limits.Body while it comes. The body can be read again until release is called.
 func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *account.Account) (release func(), err error) {
 	if r.Method != http.MethodPost {
 		return func() {}, nil

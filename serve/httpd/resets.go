@@ -15,7 +15,7 @@ import (
 	"sheaf/serve/account"
 )
 
-// Resets mails links with which owners of accounts choose new passwords. All fields but Mails are
+// Resets mails links by which accounts' owners choose new passwords. All fields but Mails are
 // needed.
 type Resets struct {
 	Site     *webpage.Site
@@ -24,14 +24,15 @@ type Resets struct {
 	Base     string         // the service's URL in mails, without a slash at the end
 }
 
-// SendReset is the operation of operators.
+// SendReset is the operation by which operators mail an account's owner a link for a new password.
 var SendReset = route.New[string, route.None](http.MethodPost, oneAccount+"/reset", operators.Worker, audit.Change, "Mail the owner of an account a link by which the password is set anew").
 	Answering(http.StatusNoContent, "The mail is under way").Also(http.StatusConflict, route.Problem, "The account has no mail address, is suspended or was sent a link just now, or the service sends no mails")
 
-// Sends reports whether this service sends mails.
+// Sends reports whether this service sends mails. x may be nil.
 func (x *Resets) Sends() bool { return x != nil && x.Mails != nil && x.Mails.Sends() }
 
-// SendReset mails the owner of an account a link for a new password, or says why that cannot be.
+// SendReset mails the owner of an account a link for a new password, or fails with a problem that
+// says why it cannot.
 func (h *AccountsHandler) SendReset(ctx context.Context, name string) error {
 	x := h.Resets
 	audit.Note(ctx, audit.Row{Object: "account " + name, Reason: "sent a link by mail to set the password anew"})

@@ -16,7 +16,7 @@ import (
 )
 
 // table serves a table of the records that a query asks for, or of their links, as a file with a
-// size, a strong ETag and ranges. Queries for too much are for jobs.
+// size, a strong ETag and ranges. A query for too much is refused: it needs a job.
 func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	name := path.Base(r.URL.Path)
 	in, err := q.enter(w, r, a)
@@ -55,8 +55,8 @@ func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.A
 	return nil
 }
 
-// hostTable serves a table of coverage. It takes the parameters of /v1/coverage but for limit and
-// cursor: a table is whole, or refused.
+// hostTable serves a table of coverage. It takes the parameters of /v1/coverage except limit and
+// cursor, since a table is whole or refused.
 func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	in, err := q.enter(w, r, a)
 	if err != nil {

@@ -72,7 +72,7 @@ func (h *AccountsHandler) makeToken(ctx context.Context, name string, wanted acc
 	return account.NewToken{Token: made, Secret: secret}, err
 }
 
-// Revoke revokes a token.
+// Revoke deletes a token. The sessions and downloads that began with it end.
 func (h *AccountsHandler) Revoke(ctx context.Context, of TokenOf) error {
 	audit.About(ctx, "token "+of.ID+" of account", of.Account)
 	return h.Accounts.RevokeToken(ctx, of.Account, of.ID)

@@ -25,7 +25,7 @@ const (
 	noticesShown = 100
 )
 
-// WatchesHandler serves watches.
+// WatchesHandler serves accounts' watches, and the links in their mails.
 type WatchesHandler struct {
 	Watches *watch.Watches
 	Public  string // the service's own URL, if it is behind a proxy
@@ -61,12 +61,12 @@ func button(method, verb, summary string) route.Op[route.None, route.None] {
 	return route.New[route.None, route.None](method, one+verb+byMail, route.Anybody, audit.None, summary).Under("changes").Answering(http.StatusOK, "A page that says so").Sends(htmlType)
 }
 
-// Register mounts the operations.
+// Register mounts the operations. Those behind links in mails need no account.
 func (h *WatchesHandler) Register(r *mux.Router, g *guard.Guard) {
 	h.register(g.Consumers(r, func(next guard.Handler) http.Handler { return g.Named(next, account.ForWatches) }, Problem), g.Everybody(r))
 }
 
-// WatchRoutes returns the operations, for the description.
+// WatchRoutes returns the operations, for the API's description.
 func WatchRoutes() []route.Route {
 	return route.List(func(mount route.Mount) { new(WatchesHandler).register(mount, mount) })
 }
@@ -84,12 +84,12 @@ func (h *WatchesHandler) register(accounts, everybody route.Mount) {
 	stop.Raw(everybody, h.press("stop", audit.Remove, h.Watches.Stop))
 }
 
-// ask shows the page of a link in a mail.
+// ask returns a handler that shows the page of a link in a mail.
 func (h *WatchesHandler) ask(verb string) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error { return h.button(w, r, verb, false) }
 }
 
-// press does what the button on the page of ask asks for.
+// press returns a handler that calls do when the button on the page of ask is pressed.
 func (h *WatchesHandler) press(verb string, act audit.Act, do func(ctx context.Context, id, token string) (*watch.Watch, error)) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
@@ -103,8 +103,8 @@ func (h *WatchesHandler) press(verb string, act audit.Act, do func(ctx context.C
 	}
 }
 
-// Problem returns the problem to answer for an error of package watch, and other errors as they
-// are.
+// Problem turns an error of package watch into the problem to answer. It returns other errors as
+// they are.
 func Problem(err error) error {
 	switch {
 	case errors.Is(err, watch.ErrWish):

@@ -34,7 +34,7 @@ type Files struct {
 // Of returns the archives of a host.
 func Of(h *Host, from *Library) Files { return Files{h, from} }
 
-// Archive is one archive of a host.
+// Archive is one archive of a host: of an edition or a span of days, current or all.
 type Archive struct {
 	host     Files
 	base     string                 // of its files' names
@@ -42,8 +42,8 @@ type Archive struct {
 	latest   bool                   // only the record that stands for each URL now
 }
 
-// Named returns the archive whose files' names have a base: an edition, a span of days, current or
-// all. It is empty if the host has none of that name.
+// Named returns the archive with a base name: an edition, a span of days, current or all. The
+// archive has no segments if the host has nothing of that name.
 func (h Files) Named(base string) Archive {
 	if base == baseAll || base == Current {
 		return Archive{h, base, h.Segments, base == Current}
@@ -108,13 +108,14 @@ func (a Archive) isEdition() bool { return a.base != Current && a.base != baseAl
 
 func (a Archive) published() time.Time { return a.segments[len(a.segments)-1].Published }
 
-// Modified returns when something of the host was last published or altered.
+// Modified returns the time when something of the host was last published, taken down, hidden or
+// shown again.
 func (h Files) Modified() time.Time {
 	return h.Host.Modified(h.Named(baseAll).published(), Any, true)
 }
 
-// modified returns when the archive's files last changed. An edition's files change when some of
-// its records are taken down by their URLs or hidden, and when that ends.
+// modified returns the time when the archive's files last changed. An edition's files change when
+// some of its records are taken down by their URLs, hidden or shown again.
 func (a Archive) modified(ctx context.Context) (time.Time, error) {
 	published := a.published()
 	if !a.host.Altered() {
@@ -152,7 +153,7 @@ func (a Archive) editionModified(ctx context.Context, published time.Time) (time
 	})
 }
 
-// touched reports whether records of the archive's segments are taken down by their URLs.
+// touched reports whether records of the archive's segments are taken down by their URLs or hidden.
 func (a Archive) touched(ctx context.Context) (bool, error) {
 	for _, seg := range a.segments {
 		if !a.host.MayLack(seg) {
@@ -169,8 +170,8 @@ func (a Archive) touched(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// view returns the size and digest of the archive's file of a kind, if the catalog knows them. It
-// knows the files of whole segments.
+// view returns the size and digest that the catalog has for the archive's file of a kind. known is
+// false unless the archive is one whole segment.
 func (a Archive) view(ctx context.Context, kind archive.ViewKind) (v catalog.View, known bool, err error) {
 	if len(a.segments) != 1 || a.latest {
 		return v, false, nil
@@ -186,8 +187,8 @@ func (a Archive) view(ctx context.Context, kind archive.ViewKind) (v catalog.Vie
 	return v, !touched && err == nil, err
 }
 
-// digest returns the SHA-256 of the archive's file in a form. If records of its segment are taken
-// down, all that is left is read for it once. It is empty if the file consists of several segments.
+// digest returns the SHA-256 of the archive's file in a form. If the entry does not have it, it is
+// computed once for an edition of one segment, and is empty for all other archives.
 func (a Archive) digest(ctx context.Context, e *Entry, f Form) (string, error) {
 	if e.SHA256 != "" || len(a.segments) != 1 || !a.isEdition() {
 		return e.SHA256, nil
@@ -205,7 +206,7 @@ func (a Archive) digest(ctx context.Context, e *Entry, f Form) (string, error) {
 	})
 }
 
-// sized are ranges of a file whose size and ETag are known.
+// sized are a file's bytes with their size and ETag.
 type sized interface {
 	Ranges
 	Size() int64
@@ -251,8 +252,8 @@ func (a Archive) assemble(ctx context.Context, kind archive.ViewKind) (*archive.
 	})
 }
 
-// key names what is computed of an archive. It stays the same as long as the host's own segments
-// and take-downs do.
+// key returns a cache key for what is computed of an archive. It depends on the archive's segments,
+// and on what is taken down by URL or hidden.
 func (a Archive) key(what ...string) string {
 	d := sha256.New()
 	fmt.Fprintf(d, "%q %q %v", what, a.host.Name, a.latest)
@@ -282,7 +283,7 @@ func (a Archive) readParts(ctx context.Context) ([]archive.Part, error) {
 }
 
 // parts reads the indexes of the archive's segments and chooses its records. It leaves out segments
-// of which no record is chosen.
+// without a chosen record.
 func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []catalog.SegmentEntry, err error) {
 	parts, err := a.readParts(ctx)
 	if err != nil {
@@ -300,7 +301,7 @@ func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []cat
 }
 
 // eachPart calls f with the parts of the archive, in their order. It holds one index at a time,
-// unless the records must be chosen from all.
+// unless the archive has only the latest versions.
 func (a Archive) eachPart(ctx context.Context, f func(archive.Part, catalog.SegmentEntry) error) error {
 	if a.latest {
 		parts, segments, err := a.parts(ctx)

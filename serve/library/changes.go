@@ -22,7 +22,7 @@ var (
 	// ErrFuture says that a cursor's number has not been given yet.
 	ErrFuture = catalog.ErrFuture
 	// ErrOtherFeed says that a cursor belongs to another feed: the archive was restored to an older
-	// state, or the account's scope has changed.
+	// state, or the account's scope or access rules have changed.
 	ErrOtherFeed = errors.New("the cursor is not of this feed")
 )
 
@@ -32,7 +32,7 @@ type hostSet struct {
 	holds  func(host, key string) bool
 }
 
-// partsOf returns the parts of a selection.
+// partsOf returns the parts of a selection. An empty selection has every host.
 func partsOf(q api.Selection) (parts []hostSet) {
 	for _, prefix := range q.SURT {
 		parts = append(parts, hostSet{prefix, func(_, key string) bool { return strings.HasPrefix(key, prefix) }})
@@ -62,7 +62,7 @@ type Reader struct {
 	wanted   []hostSet
 }
 
-// NewReader returns a reader of the changes of selected hosts.
+// NewReader returns a reader of the changes of those selected hosts that are in the view's scope.
 func NewReader(v *AccountView, q api.Selection) *Reader {
 	r := &Reader{view: v, wanted: partsOf(q)}
 	var prefixes []string
@@ -92,8 +92,8 @@ func (r *Reader) holds(host, key string) bool {
 	return slices.ContainsFunc(r.scope, holds) && slices.ContainsFunc(r.wanted, holds)
 }
 
-// Events returns up to limit events with numbers above since. last is the number up to which these
-// are all events.
+// Events returns up to limit events with numbers above since. last is the number up to which the
+// events are complete.
 func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []api.Event, last int64, err error) {
 	var changes []catalog.Change
 	last = r.view.Snap.Last()
@@ -182,9 +182,9 @@ func hostOfChange(c catalog.Change) string {
 }
 
 // describeSegment describes the publication of a segment. It gives the edition's files with their
-// digests, if the segment is all that the edition has of the host. The numbers of one host's
-// segments in one edition follow one another, so the changes before and after this one show that.
-// At both ends of what was read, the catalog is asked.
+// digests if the edition has no other segment of the host, and no record may be withheld. The
+// numbers of one host's segments in one edition follow one another, so the changes before and after
+// this one show others. At both ends of what was read, it asks the catalog.
 func (r *Reader) describeSegment(ctx context.Context, e *api.Event, changes []catalog.Change, i int) error {
 	seg := changes[i].Entry
 	e.Op, e.Edition = api.Put, seg.Edition
@@ -223,8 +223,8 @@ func (r *Reader) describeExpiry(ctx context.Context, e *api.Event, x *catalog.Ex
 	return err
 }
 
-// describeTombstone describes a take-down, and reports whether readers see a difference. It does
-// not say who decided it, and why.
+// describeTombstone describes a take-down or its end, and reports whether readers see a difference.
+// It leaves out who decided, and why.
 func describeTombstone(e *api.Event, t *catalog.Tombstone) bool {
 	e.Edition, e.URLPrefix = t.Edition, t.URLPrefix
 	switch {
@@ -240,7 +240,7 @@ func describeTombstone(e *api.Event, t *catalog.Tombstone) bool {
 	return true
 }
 
-// Cursor returns the cursor behind a number.
+// Cursor returns the account's cursor behind a number. For 0 it is the zero cursor.
 func Cursor(ctx context.Context, v *AccountView, seq int64) (api.Cursor, error) {
 	m, err := v.Snap.Checkpoint(ctx, seq)
 	if err != nil || seq == 0 {
@@ -251,8 +251,8 @@ func Cursor(ctx context.Context, v *AccountView, seq int64) (api.Cursor, error) 
 	return api.Cursor{Since: seq, Mark: hex.EncodeToString(sum[:8])}, nil
 }
 
-// check fails if a cursor leads nowhere in the feed. A cursor without a mark is accepted if its
-// number has been given.
+// check fails with ErrFuture or ErrOtherFeed if a cursor does not belong to the feed. A cursor
+// without a mark is accepted if its number has been given.
 func check(ctx context.Context, v *AccountView, at api.Cursor) error {
 	now, err := Cursor(ctx, v, at.Since)
 	switch {
@@ -272,9 +272,9 @@ type Feed struct{ Archive *Library }
 // pollEvery is the interval at which Wait looks for changes.
 const pollEvery = 500 * time.Millisecond
 
-// Wait returns up to limit events of selected hosts of the account's scope behind a cursor. If
-// there are none it waits for some, up to wait or until stop is closed. It fails with ErrFuture or
-// ErrOtherFeed if the cursor leads nowhere.
+// Wait returns up to limit events behind a cursor, about the selected hosts in the account's scope.
+// If there is no event, it waits until one comes, wait is over or stop is closed. It fails with
+// ErrFuture or ErrOtherFeed if the cursor leads nowhere.
 func (f *Feed) Wait(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (api.Page, error) {
 	deadline := time.Now().Add(wait)
 	for seen := int64(-1); ; {
@@ -292,7 +292,8 @@ func (f *Feed) Wait(ctx context.Context, a *account.Account, q api.Selection, at
 	}
 }
 
-// read reads the feed once. It does nothing if the feed still ends at seen, and sets seen.
+// read reads the feed once. It sets seen to the feed's last number. If that is no other than
+// before, it returns no events.
 func (f *Feed) read(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, seen *int64) (api.Page, error) {
 	v, err := f.Archive.View(ctx, a)
 	if err != nil {

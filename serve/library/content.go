@@ -44,7 +44,7 @@ type Entry struct {
 // List calls emit with everything that a directory lists. It ends with emit's first error.
 type List func(ctx context.Context, emit func(Node) error) error
 
-// Directory returns the entry of a directory.
+// Directory returns the entry of a directory that list lists.
 func Directory(name string, modified time.Time, list List) *Entry {
 	return &Entry{Node: DirectoryNode(name, modified), List: list}
 }
@@ -54,7 +54,7 @@ func DirectoryNode(name string, modified time.Time) Node {
 	return Node{Name: name, Dir: true, Modified: Seconds(modified)}
 }
 
-// Seconds returns a time as every protocol can show it.
+// Seconds returns a time in UTC, cut to whole seconds. Every protocol can show such a time.
 func Seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // Ranges is where a file's bytes come from. Any number of readers may be open at once.
@@ -79,9 +79,9 @@ type File struct {
 	release func()
 }
 
-// Open opens a file for an account. It calls release when the file is closed, or if it fails. It
-// fails with an *account.ClosedError outside the account's window and with a *account.QuotaError
-// if the day's bytes are used up, unless the file may always be read.
+// Open opens a file for an account. File.Close calls release; if Open fails, Open itself calls
+// release. Open fails with an *account.ClosedError outside the account's window and with a
+// *account.QuotaError if the day's bytes are used up, unless the file may always be read.
 func Open(ctx context.Context, e *Entry, x *account.Access, a *account.Account, release func()) (_ *File, err error) {
 	f := &File{Node: e.Node, Object: e.Object, release: release}
 	defer func() {
@@ -110,7 +110,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// OpenRange reads n bytes from off on, at the account's pace.
+// OpenRange returns a reader of n bytes from off on, slowed to the account's pace.
 func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 || n < 0 || off > f.Size-n {
 		return nil, fmt.Errorf("%s: range of %d bytes at %d is outside its %d bytes", f.Name, n, off, f.Size)
@@ -145,5 +145,6 @@ func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
 }
 
 // TakeAll counts the whole file as read, for callers that let the client read it elsewhere, and
-// reports whether it did. It does so only if the account may read all of it at once, at any speed.
+// reports whether it did. It counts the file only if the account may read all of it at once, at any
+// speed.
 func (f *File) TakeAll() bool { return f.permit != nil && f.permit.TakeAll(f.Size) }

@@ -31,7 +31,7 @@ type CoverageSearch struct {
 	Time     time.Duration // an answer ends early after this time; 0: never
 }
 
-// within reports whether a time is within those wanted.
+// within reports whether a time lies between From and To.
 func (s *CoverageSearch) within(t time.Time) bool {
 	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
 }
@@ -166,7 +166,8 @@ func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hos
 	return found, nil
 }
 
-// openedAt returns when a batch was opened, by its ID; the zero time if that does not say.
+// openedAt returns the time at which a batch was opened, as its ID says; zero if the ID has no
+// time.
 func openedAt(id string) time.Time {
 	parts := strings.Split(id, "-")
 	if len(parts) < 3 {
@@ -227,7 +228,7 @@ func shownCoverage(v *AccountView, c wire.Coverage, targets targetIndex, in cata
 	return c, true
 }
 
-// targetIndex finds the targets to which records of a host may belong.
+// targetIndex finds the targets that may have records of a host.
 type targetIndex struct {
 	everything []Target
 	domains    map[string]Target

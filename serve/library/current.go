@@ -19,7 +19,7 @@ type spot struct {
 
 // latest chooses, from parts in the order of publication, the record that stands for each URL now.
 // It goes through a URL's records in the order of fetching. Of two that were fetched in the same
-// instant, the one published later counts as later, and of one second a page counts as later than
+// instant, the one published later counts as later. Within one second a page counts as later than
 // another answer: WARC/1.0 has no fractions, and crawlers ask again at once.
 //
 //   - A full record stands for the URL from then on. A page that broke off replaces a whole page
@@ -71,7 +71,7 @@ func spots(parts []archive.Part) map[string][]spot {
 	return urls
 }
 
-// standing returns the record of a URL that stands for it now. There is none if all records are
+// standing returns the record of a URL that stands for it now. ok is false if all records are
 // revisits of pages that are not here.
 func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
 	d := decisive(parts, records)
@@ -134,7 +134,7 @@ func decisive(parts []archive.Part, records []spot) (by []spot) {
 // visit is a page and the record that says that it was there: the page itself, or a revisit of it.
 type visit struct{ page, by spot }
 
-// records appends the records of the visit.
+// records appends the visit's one or two records.
 func (v visit) records(to []spot) []spot {
 	if to = append(to, v.page); v.by != v.page {
 		to = append(to, v.by)
@@ -149,7 +149,8 @@ const (
 	night      = 12 * time.Hour
 )
 
-// another adds a visit to a page that broke off, unless the last of cuts is of the same night.
+// another appends v, a visit to a page that broke off, unless the last of cuts is of the same
+// night.
 func another(cuts []visit, v visit) []visit {
 	if n := len(cuts); n > 0 && v.by.time.Sub(cuts[n-1].by.time) < night {
 		return cuts
@@ -179,8 +180,8 @@ func (a Archive) needed(ctx context.Context) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// only returns the archive reduced to the segments of these numbers, which ascend. It reports
-// whether the archive has all of them.
+// only returns the archive with only the segments of these sequence numbers, which must ascend. It
+// reports whether there are any numbers and the archive has all of them.
 func (a Archive) only(numbers []int64) (Archive, bool) {
 	whole := a.segments
 	a.segments = nil

@@ -32,13 +32,13 @@ const (
 	ChangeGone      = "gone"      // the server says 404 or 410
 	ChangeMoved     = "moved"     // the server says 301 or 308
 	ChangeFailed    = "failed"    // another answer, at a URL that has no page
-	ChangeForbidden = "forbidden" // a page that could be collected and indexed, and may not since: see DayChange.Forbidden
+	ChangeForbidden = "forbidden" // a page that may no longer be collected or indexed: see DayChange.Forbidden
 	ChangeExpired   = "expired"   // of a host: some of what the day brought is not kept any more
 	ChangeWithdrawn = "withdrawn" // taken down; of a page only the SHA-256 of its URL is told
 )
 
-// DayChange is a line of what a day changed of a domain: about a URL or, if it has no ID, about all
-// of a host.
+// DayChange is one line about what a day changed in a domain: about a URL or, without an ID, about
+// a whole host.
 type DayChange struct {
 	Host   string    `json:"host"`
 	URL    string    `json:"url,omitempty"`
@@ -98,8 +98,8 @@ type hostDay struct {
 	now           *Host                // nil: nothing is to be seen now
 }
 
-// DayChanges calls emit with what a day changed of a host, in the order of its URLs. dayBefore is
-// the day before. DayChanges holds the indexes of all segments of the host in memory.
+// DayChanges calls emit with what a day changed of a host: first lines about the whole host, then
+// its URLs in order. It holds the indexes of all segments of the host in memory.
 func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day string, place Placer, emit func(DayChange) error) error {
 	history, err := v.Snap.History(ctx, host)
 	if err != nil || history.Empty() {
@@ -155,8 +155,8 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	return nil
 }
 
-// turned reports whether rules began or ended to hide parts of a host on the day. If records have
-// expired that stood before, nobody knows what these parts have replaced.
+// turned reports whether rules began or ceased to hide parts of a host on the day. If older records
+// have expired, nobody knows what these parts had replaced.
 func (d *hostDay) turned(ctx context.Context, host, dayBefore string) (bool, error) {
 	was, err := d.view.veilAt(ctx, dayBefore)
 	if err != nil {
@@ -166,7 +166,8 @@ func (d *hostDay) turned(ctx context.Context, host, dayBefore string) (bool, err
 	return was.OfHost(host).Parts() != is.OfHost(host).Parts(), err
 }
 
-// stateAt returns the records that stood for the host's URLs at the end of a day. For lost see At.
+// stateAt returns the records that stood for the host's URLs at the end of a day. For lost see
+// catalog.History.At.
 func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day string) (state map[string]stand, lost []int64, err error) {
 	veil, err := d.view.veilAt(ctx, day)
 	if err != nil {
@@ -197,8 +198,8 @@ func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day str
 	return state, lost, nil
 }
 
-// veilAt returns what the rules hid from the account at the end of a day, or hide now if that is
-// still to come.
+// veilAt returns what the rules hid from the account at the end of a day. If the day has not ended,
+// it is what they hide now.
 func (v *AccountView) veilAt(ctx context.Context, day string) (*account.Veil, error) {
 	end, err := v.Snap.DayEnd(day)
 	if err != nil || v.Archive.Rules == nil || end.After(v.Archive.Rules.Now()) {
@@ -207,8 +208,8 @@ func (v *AccountView) veilAt(ctx context.Context, day string) (*account.Veil, er
 	return v.Archive.Rules.VeilAt(ctx, v.Account, v.Scope, end.Add(-1))
 }
 
-// Saw reports whether the account saw something of a host at the end of a day or of the day before,
-// of the pages that a take-down on that day names.
+// Saw reports whether the account may have seen pages that a take-down names, at the end of a day
+// or of the day before.
 func (v *AccountView) Saw(ctx context.Context, day string, t catalog.Tombstone) (bool, error) {
 	end, err := v.Snap.DayEnd(day)
 	if err != nil {
@@ -236,7 +237,7 @@ func (d *hostDay) sees(seg catalog.SegmentEntry, url string, at time.Time) bool 
 	return d.now != nil && d.shown[seg.Seq] && !d.now.Gone(seg, url, at)
 }
 
-// url emits what became of a URL.
+// url emits what the day changed of a URL, if anything.
 func (d *hostDay) url(ctx context.Context, host, url string) error {
 	was, there := d.before[url]
 	is, stands := d.after[url]

@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// asked returns what the newest of a page's records asks. A 304 has neither the page nor all of its
-// headers, so it says nothing.
+// asked returns the preferences in the newest of a page's records. It passes over answers without
+// the page. A 304, for one, has neither the page nor all of its headers.
 func asked(parts []archive.Part, records []spot) string {
 	for i := len(records) - 1; i >= 0; i-- {
 		cell := &parts[records[i].part].Index.Cells[records[i].cell]
@@ -22,8 +22,8 @@ func asked(parts []archive.Part, records []spot) string {
 	return ""
 }
 
-// robotsRules has what a host's newest robots.txt allows, by scheme. There is none of a scheme
-// whose robots.txt is not here, or cannot be seen.
+// robotsRules has the rules of a host's newest robots.txt, by scheme. They are nil if the
+// robots.txt is not here or cannot be seen.
 type robotsRules map[string]*preference.Robots
 
 // forbid returns what forbids a page to Sheaf's robots: ByRobots, ByNoIndex or nothing.
@@ -43,8 +43,8 @@ func (r robotsRules) forbid(s stand) string {
 	return ""
 }
 
-// readRules reads the host's robots.txt files of both states. What was the same in both is read
-// once.
+// readRules reads the host's robots.txt files of both states. A file that is the same in both is
+// read once.
 func (d *hostDay) readRules(ctx context.Context, host string) (err error) {
 	d.rulesBefore, d.rules = make(robotsRules), make(robotsRules)
 	for _, scheme := range []string{"http", "https"} {
@@ -68,7 +68,8 @@ func (d *hostDay) readRules(ctx context.Context, host string) (err error) {
 	return nil
 }
 
-// rulesOf returns what a record of a robots.txt allows; nil if it does not say that.
+// rulesOf returns the rules in a record of a robots.txt. A 4xx allows everything. The rules are nil
+// if the record has none, or cannot be seen now.
 func (d *hostDay) rulesOf(ctx context.Context, s stand) (*preference.Robots, error) {
 	switch {
 	case !d.sees(s.seg, s.of.URL, s.of.Time):

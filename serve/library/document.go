@@ -73,7 +73,7 @@ type measured struct {
 	body   []byte // nil if it is larger than maxHeld
 }
 
-// measure writes the document once.
+// measure writes the document once, and returns its size and digest.
 func (d *Document) measure(ctx context.Context, key string) (*measured, error) {
 	if d.Spools != nil {
 		text, err := d.Spools.open(ctx, key, d.Write)
@@ -115,7 +115,7 @@ type documentRanges struct {
 	write func(context.Context, io.Writer) error
 }
 
-// errEnough stops the writing of a document of which no more is wanted.
+// errEnough ends the writing of a document behind the wanted range.
 var errEnough = errors.New("enough")
 
 // OpenRange implements Ranges.

@@ -77,9 +77,9 @@ type keeping struct {
 
 func (k *keeping) cell(s spot) *archive.Cell { return &k.parts[s.part].Index.Cells[s.cell] }
 
-// keepCurrent keeps what makes current what it is. For each URL these are the record that stands
-// for it, the revisit that confirms that record, and, if a temporary failure stands for the URL,
-// the answer that the page is gone.
+// keepCurrent keeps the segments on which current depends. For each URL they have the record that
+// stands for it, the revisit that confirms that record, and, if a temporary failure stands for the
+// URL, the answer that the page is gone.
 func (k *keeping) keepCurrent(urls map[string][]spot) {
 	for _, records := range urls {
 		for _, s := range decisive(k.parts, records) {
@@ -94,10 +94,10 @@ type moment struct {
 	seconds int64
 }
 
-// keepOriginals keeps the answers that revisits in the other kept segments may refer to: those of
-// the URL and second that the revisit names, and the latest before it with its digest. A segment
-// that is kept for one of them may contain revisits itself, so it repeats this until no segment is
-// added.
+// keepOriginals keeps the answers to which revisits in kept segments may refer: those of the URL
+// and second that a revisit names, and the latest answer before it with its digest. A segment kept
+// for such an answer may have revisits itself, so keepOriginals repeats this until it adds no
+// segment.
 func (k *keeping) keepOriginals() {
 	at := make(map[moment][]spot)
 	for url, records := range k.urls {
@@ -139,8 +139,8 @@ func (k *keeping) keep(s spot) (added bool) {
 	return added
 }
 
-// check computes current without the expendable segments. It must be the same, by the way the
-// segments were chosen; but what is deleted cannot be brought back.
+// check fails if current would change without the expendable segments. They were chosen so that it
+// cannot, but deleted segments cannot be brought back.
 func (k *keeping) check(urls map[string][]spot) error {
 	for url, records := range urls {
 		var left []spot

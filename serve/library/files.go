@@ -66,7 +66,7 @@ func (h Files) File(ctx context.Context, name string) (*Entry, error) {
 	return e, err
 }
 
-// text returns a text that has something about each of the host's archives.
+// text returns a text file with what write writes about each of the host's archives.
 func (h Files) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*Entry, error) {
 	modified := h.Modified() // a MANIFEST has the files' times, too
 	d := Document{Name: name, Type: media, Modified: modified, Key: h.Named(baseAll).key(fmt.Sprint(modified)), Spools: h.from.Spools}
@@ -110,7 +110,8 @@ func (a Archive) lists(f Form) bool {
 	return f.listed
 }
 
-// file returns the archive's file in a form.
+// file returns the archive's file in a form. It fails with ErrNotFound if the archive has no links,
+// or no others.
 func (a Archive) file(ctx context.Context, f Form) (*Entry, error) {
 	switch {
 	case f.Suffix == formCDXJ:
@@ -123,8 +124,8 @@ func (a Archive) file(ctx context.Context, f Form) (*Entry, error) {
 	return a.computed(ctx, f)
 }
 
-// computed returns the file in a form whose bytes content computes. If the catalog knows the file's
-// size and digest, nothing is computed for them.
+// computed returns the file in a form, with its bytes from content. If the catalog knows the file's
+// size and digest, they are not computed.
 func (a Archive) computed(ctx context.Context, f Form) (*Entry, error) {
 	modified, err := a.modified(ctx)
 	if err != nil {
@@ -151,8 +152,8 @@ func (a Archive) computed(ctx context.Context, f Form) (*Entry, error) {
 	return e, nil
 }
 
-// object returns the key of the object that begins with the archive's file of a kind, which the
-// catalog knows. Only two kinds are stored as they are served.
+// object returns the key of the stored object that begins with the archive's file of a kind, or "".
+// The catalog must know the file. Only two kinds are stored as they are served.
 func (a Archive) object(kind archive.ViewKind) string {
 	switch seg := a.segments[0]; {
 	case kind == archive.Members && seg.Offset == 0:
@@ -173,8 +174,8 @@ func (a Archive) document(ctx context.Context, f Form, key string, write func(co
 	return d.Entry(ctx, a.host.from.Memo)
 }
 
-// WriteListings writes the part of an ls -lR about the editions' archives of the host, under the
-// path that listings show. It gives each file's year instead of its hour, so that the text does not
+// WriteListings writes the part of an ls -lR about the editions' archives of the host, under place,
+// the path in the listing. It gives each file's year instead of its hour, so that the text does not
 // depend on when it is read.
 func (h Files) WriteListings(ctx context.Context, w io.Writer, place string) error {
 	return writeListing(ctx, w, place, slices.Collect(h.editions())...)
@@ -202,7 +203,7 @@ func writeListing(ctx context.Context, w io.Writer, place string, archives ...Ar
 	return err
 }
 
-// Form is a form in which an archive is offered.
+// Form is a file format in which archives are offered.
 type Form struct {
 	Suffix string           // such as ".tar.gz"
 	Kind   archive.ViewKind // "" if it is made of the WARC view and more
@@ -216,13 +217,14 @@ const (
 	formWACZ = ".wacz"
 )
 
-// formWARC is the form that .cdxj is the index of.
+// formWARC is the form that .cdxj indexes.
 const formWARC = ".warc.gz"
 
-// viewOthers is the name of the others among a segment's views. archive.NewView does not know it.
+// viewOthers is the kind of the file of others: see others.go. archive.NewView does not know it.
 const viewOthers = archive.ViewKind(wire.ViewOthers)
 
-// forms are the forms of archives. A suffix that ends with another one stands before that one.
+// forms are the forms of archives. A suffix that ends with another suffix stands before that
+// suffix.
 var forms = [...]Form{
 	{".members.tar.gz", archive.Members, "application/gzip", false},
 	{".tar.gz", archive.Single, "application/gzip", true},
@@ -270,9 +272,9 @@ func ListedFiles(seg catalog.SegmentEntry) (files []api.File) {
 	return files
 }
 
-// IsName reports whether a file in a host's directory can have this name. No host's label looks
-// like one: labels have no dots and no capitals, and the directories of IP addresses have no such
-// suffix.
+// IsName reports whether a file in a host's directory can have this name. No directory below can
+// have it too: hosts' labels have no dots and no capitals, and the directories of IP addresses have
+// no such suffix.
 func IsName(name string) bool {
 	_, _, ok := cutForm(name)
 	return ok || name == Manifest || name == Sums

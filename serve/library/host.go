@@ -46,7 +46,7 @@ func (h *Host) Altered() bool { return h.veil != nil || len(h.altered) > 0 }
 // Modified returns the later of two times: published, and when something of the host was last taken
 // down, hidden or shown again. It considers the alterations for which counts returns true, and the
 // access rules if hidden is true. Each change gets a second of its own. So a program that compares
-// whole seconds finds it, and does not keep what is withheld now.
+// whole seconds notices each change.
 func (h *Host) Modified(published time.Time, counts func(catalog.Alteration) bool, hidden bool) time.Time {
 	var rules []time.Time
 	if hidden {
@@ -96,8 +96,8 @@ func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Altera
 	return last
 }
 
-// Lacks names the records of the host that may be missing because they are taken down or hidden; it
-// is empty if none is.
+// Lacks returns a key of the host's records that may be missing: those taken down by URL, and those
+// that rules hide. It is "" if no record is missing.
 func (h *Host) Lacks() string {
 	var b strings.Builder
 	for _, t := range h.taken {
@@ -106,8 +106,8 @@ func (h *Host) Lacks() string {
 	return b.String() + h.veil.State()
 }
 
-// Withheld names all that may be missing of the host because it is taken down or hidden, whole
-// segments too.
+// Withheld returns a key of all that may be taken down or hidden of the host, including whole
+// segments.
 func (h *Host) Withheld() string {
 	var b strings.Builder
 	for _, t := range h.stones {
@@ -122,8 +122,8 @@ func (h *Host) MayLack(seg catalog.SegmentEntry) bool {
 		slices.ContainsFunc(h.taken, func(t takenPages) bool { return t.in(seg) })
 }
 
-// Gone reports whether a record of a segment, of a URL that was fetched at a time, is taken down or
-// hidden. If the time is not known, it is zero.
+// Gone reports whether a segment's record of a URL is taken down or hidden. at is when the record
+// was fetched; zero if that is not known.
 func (h *Host) Gone(seg catalog.SegmentEntry, url string, at time.Time) bool {
 	return h.veil.HidesRecord(seg, url, at) || slices.ContainsFunc(h.taken, func(t takenPages) bool {
 		return t.in(seg) && t.prefix.Holds(url)

@@ -18,7 +18,7 @@ import (
 // ErrCursor says that a cursor was not given by this service.
 var ErrCursor = errors.New("cursor is not one that this service gave")
 
-// Library is an archive of which views are taken: its catalog, and its segments in the store.
+// Library is an archive's catalog and its segments in the store. Accounts read it through views.
 type Library struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments
@@ -32,12 +32,13 @@ type Library struct {
 	Lag time.Duration
 }
 
-// View returns an account's view of the newest version. It must be released.
+// View returns an account's view of the newest version, or of a version at most Lag old. It must be
+// released.
 func (x *Library) View(ctx context.Context, a *account.Account) (*AccountView, error) {
 	return x.view(ctx, a, x.Lag)
 }
 
-// Newest is View without regard to Lag.
+// Newest is View of the newest version, whatever Lag is.
 func (x *Library) Newest(ctx context.Context, a *account.Account) (*AccountView, error) {
 	return x.view(ctx, a, 0)
 }
@@ -69,13 +70,13 @@ type Segments struct {
 // IndexCost is about what a record takes in a cached index, in bytes.
 const IndexCost = 600
 
-// Source returns the stored bytes of a segment.
+// Source returns the stored bytes of a segment, from its first byte on.
 func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, seg.Object, seg.Offset)
 }
 
-// Others returns the stored records that belong to a segment and are no answers: see others.go of
-// Files.
+// Others returns the stored records of a segment's host and batch that are in no segment: see
+// others.go.
 func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
 }
@@ -100,7 +101,7 @@ func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*ar
 	return index, err
 }
 
-// Doubt notes that a segment's bytes are not those that were published. It reports whether reading
+// Doubt notes that a segment's bytes differ from what was published. It reports whether reading
 // them again is worth a try; see store.Backed.Doubt.
 func (s *Segments) Doubt(seg catalog.SegmentEntry) bool {
 	backed, ok := s.Store.(interface{ Doubt(key string) bool })

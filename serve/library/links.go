@@ -27,7 +27,7 @@ func hasLinks(seg catalog.SegmentEntry) bool {
 
 func (a Archive) anyLinks() bool { return slices.ContainsFunc(a.segments, hasLinks) }
 
-// links returns the archive's file of links.
+// links returns the archive's file of links. It fails with ErrNotFound if the archive has none.
 func (a Archive) links(ctx context.Context, f Form) (*Entry, error) {
 	if !a.anyLinks() {
 		return nil, ErrNotFound
@@ -69,7 +69,7 @@ func (a Archive) eachLink(ctx context.Context, fn func(catalog.SegmentEntry, *ar
 }
 
 // EachLink calls fn with every link of a segment and the URL of its page, in the order of the
-// pages. It calls it with none if the segment has no list of links.
+// pages. It does not call fn if the segment has no list of links.
 func EachLink(ctx context.Context, from *Segments, seg catalog.SegmentEntry, fn func(source string, l archive.Link) error) error {
 	if !hasLinks(seg) {
 		return nil

@@ -23,7 +23,7 @@ type ManifestLine struct {
 	Host     string    `json:"host"`
 	Edition  string    `json:"edition,omitempty"` // none for current, all and a day's volumes
 	Size     int64     `json:"size"`
-	SHA256   string    `json:"sha256,omitempty"` // none if the file consists of several segments
+	SHA256   string    `json:"sha256,omitempty"` // none if it is not known, as for files of several segments
 	ETag     string    `json:"etag"`
 	Modified time.Time `json:"modified"`
 	Segments []Segment `json:"segments,omitempty"` // of an edition's files

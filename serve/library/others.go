@@ -29,10 +29,10 @@ func hasOthers(seg catalog.SegmentEntry) bool {
 	return ok
 }
 
-// anyOthers reports whether the archive has others.
+// anyOthers reports whether the archive has others. The latest versions have none.
 func (a Archive) anyOthers() bool { return !a.latest && slices.ContainsFunc(a.segments, hasOthers) }
 
-// others returns the archive's file of others.
+// others returns the archive's file of others. It fails with ErrNotFound if the archive has none.
 func (a Archive) others(ctx context.Context, f Form) (*Entry, error) {
 	switch {
 	case !a.anyOthers():
@@ -80,7 +80,7 @@ func (a Archive) joinOthers() *joinedOthers {
 	return j
 }
 
-// writeOthers writes the others that are left if some URLs are taken down.
+// writeOthers writes the others, without those that are taken down or hidden.
 func (a Archive) writeOthers(ctx context.Context, w io.Writer) error {
 	for _, seg := range a.segments {
 		if !hasOthers(seg) {
@@ -118,7 +118,7 @@ func (h Files) writeOthersOf(ctx context.Context, w io.Writer, seg catalog.Segme
 	return err
 }
 
-// writeOther writes one of the others, unless it is taken down.
+// writeOther writes one of the others, unless it is taken down or hidden.
 func (h Files) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg catalog.SegmentEntry) error {
 	in := bufio.NewReaderSize(record, 16<<10)
 	var head bytes.Buffer
@@ -151,9 +151,9 @@ func (h Files) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg c
 	return out.Close()
 }
 
-// leavesOther reports whether one of the others is left if some URLs are taken down. A record that
-// does not name the page that it is about, such as a crawler's log, may tell about those URLs, so
-// it is not left.
+// leavesOther reports whether one of the others may be shown while some pages are taken down or
+// hidden. A record that does not name its page, such as a crawler's log, may tell about those
+// pages, so it is not shown.
 func (h Files) leavesOther(seg catalog.SegmentEntry, target string, at time.Time) bool {
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true

@@ -29,9 +29,9 @@ const (
 	spoolsAtOnce = 2   // texts that are written at the same time
 )
 
-// Spools keeps the texts of documents in temporary files without a name, one for each text, which
-// all of its readers share. Files that nobody reads are kept as long as there is room. Its methods
-// may be called concurrently.
+// Spools keeps the texts of documents in temporary files without a name, one for each text. All
+// readers of a text share its file. Files that nobody reads are kept as long as there is room. Its
+// methods may be called concurrently.
 type Spools struct {
 	limit   int64 // bytes of all files together
 	writing chan struct{}
@@ -57,10 +57,10 @@ func NewSpools(limit int64) *Spools {
 }
 
 // open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
-// wait for it. Once begun, a text is written to its end even if its callers go. A caller that goes
-// before gives up its turn, so that requests that were broken off do not hold up the texts of
-// others. A text that is needed for another one is written in the turn of that one. The caller must
-// release the text.
+// wait. A text once begun is written to its end, even if its callers go. A caller that goes before
+// gives up its turn, so that broken-off requests do not delay other texts. A text that another text
+// needs is written in the turn of the text that needs it. The caller must release a text that has a
+// file.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {
@@ -92,7 +92,7 @@ func (s *Spools) open(ctx context.Context, key string, write func(context.Contex
 // turnKey is the key of a context within which a text is being written.
 type turnKey struct{}
 
-// take returns the text of a key, if it is there, for one more reader.
+// take returns the text of a key for one more reader; nil if no file has it.
 func (s *Spools) take(key string) *spooled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 	return text, nil
 }
 
-// reserve makes room for n more bytes.
+// reserve makes room for n more bytes, or fails with ErrNoSpace.
 func (s *Spools) reserve(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Spools) dropOldest() bool {
 	return true
 }
 
-// spoolWriter writes one text. What is longer than maxHeld goes to a file.
+// spoolWriter writes one text. A text longer than maxHeld goes to a file.
 type spoolWriter struct {
 	spools   *Spools
 	digest   hash.Hash
@@ -217,7 +217,8 @@ func (w *spoolWriter) close() error {
 	return w.file.Close()
 }
 
-// NoSpace adds ErrNoSpace to the error of a full disk.
+// NoSpace adds ErrNoSpace to the error of a full disk or quota. It returns other errors as they
+// are.
 func NoSpace(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -34,8 +34,8 @@ func (t Target) Holds(key string) bool {
 	return strings.HasPrefix(key, t.KeyPrefix())
 }
 
-// KeyPrefix returns the common beginning of the keys of the target's URLs on one of its hosts. With
-// MatchExact it is the only key.
+// KeyPrefix returns the common beginning of the keys of the target's URLs. With MatchExact it is
+// the only key; with MatchDomain and MatchAll it is empty.
 func (t Target) KeyPrefix() string {
 	switch t.Match {
 	case MatchDomain, MatchAll:

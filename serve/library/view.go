@@ -26,7 +26,7 @@ type AccountView struct {
 	Scope   account.Scope
 	Veil    *account.Veil // hides some of what is in the scope; nil: nothing
 
-	users atomic.Int32 // until they release it
+	users atomic.Int32 // users who have not released it
 }
 
 // Sight is a key of the account's scope and rules, independent of version and time. What is visible
@@ -83,8 +83,8 @@ func (v *AccountView) Again() *AccountView {
 }
 
 // Shared returns what compute makes of an account's view, and keeps it in memo under a key. The key
-// need not say what the account may see. Concurrent callers share one computation. It may run on
-// when its caller has gone, so it gets a view of its own, which may be of a newer version.
+// need not say what the account may see. Concurrent callers share one computation. The computation
+// may outlast its caller, so it gets a view of its own. That view may be of a newer version.
 func Shared[T any](ctx context.Context, v *AccountView, memo *cache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
 	return cache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
 		own, err := v.Archive.View(ctx, v.Account)
@@ -96,7 +96,7 @@ func Shared[T any](ctx context.Context, v *AccountView, memo *cache.Memo, key st
 	})
 }
 
-// Host returns the host at a place, or nil if the account sees none there.
+// Host returns the host at a place; nil if the account sees no host there.
 func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 	if !v.Scope.Holds(place) {
 		return nil, nil
@@ -118,7 +118,7 @@ func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 // entryCost is about what a segment's entry takes in memory, in bytes.
 const entryCost = 2100
 
-// segments returns what the catalog has of a host. It keeps that in memory for the version, since
+// segments returns the host's segments that the account sees. It caches them by version, since
 // parsing the entries takes longer than showing a page.
 func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.SegmentEntry, error) {
 	key := fmt.Sprintf("host %d %s %s", v.Snap.Version(), host, v.Veil.OfHost(host).State())
@@ -133,8 +133,7 @@ func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.Segm
 	return segments, err
 }
 
-// HostOf returns the host that segments are of. There must be at least one, in the order of
-// publication.
+// HostOf returns the host of segments: at least one segment, in the order of publication.
 func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	return v.hostWith(segments, v.Snap.Tombstones(segments[0].Host))
 }
@@ -211,7 +210,8 @@ func (v *AccountView) populated(ctx context.Context, place string) (bool, error)
 	return len(segments) > 0, err
 }
 
-// OtherPorts returns the entries of the same host on other ports. They lie beside its own.
+// OtherPorts returns the tree's entries for a place's host on other ports. They lie beside the
+// place.
 func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.Child, error) {
 	dir, base := path.Split(place)
 	beside, err := v.Snap.Children(ctx, strings.TrimSuffix(dir, "/"), base+"_", PageSize)
@@ -228,8 +228,8 @@ func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.C
 }
 
 // HostsUnder calls visit with the hosts at and below a place, on every port, that the account sees,
-// in the order of catalog.Key. It begins with the host whose key is from; "" is the first. If that
-// host is not there any more, visit gets its names only.
+// in the order of catalog.Key. It begins with the host whose key is from, even if that host is
+// gone, and gives visit only its names. If from is "", it begins with the first host.
 func (v *AccountView) HostsUnder(ctx context.Context, place, from string, visit func(catalog.HostInfo) error) error {
 	for _, root := range v.Scope.Under(place) {
 		for _, prefix := range KeyPrefixes(root) {

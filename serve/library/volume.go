@@ -51,7 +51,7 @@ var volumeForms = [...]Form{
 	{Suffix: formWARC, Kind: archive.WARC, Type: "application/gzip"},
 }
 
-// volumeForm returns the form of which the archive's part of a volume is.
+// volumeForm returns volumeForms[i] with the kind of the archive's file in a volume.
 func (a Archive) volumeForm(i int) Form {
 	f := volumeForms[i]
 	if i == volumeTar && a.latest {
@@ -60,7 +60,7 @@ func (a Archive) volumeForm(i int) Form {
 	return f
 }
 
-// The places of the forms in volumeForms.
+// Indexes of volumeForms.
 const volumeTar, volumeWARC = 0, 1
 
 // volumeList is the suffix of the list of a volume's hosts.
@@ -69,7 +69,7 @@ const volumeList = ".jsonl"
 // tarEnd is the end of a tar.gz that is not one whole segment stored as it is.
 var tarEnd = archive.EndMember(0, 0)
 
-// NewVolume begins a volume, whose files were modified at a time.
+// NewVolume returns an empty volume. modified is the time of its files.
 func NewVolume(from *Library, modified time.Time) *Volume {
 	v := &Volume{modified: modified, from: from}
 	for i := range v.files {
@@ -107,7 +107,8 @@ type Measure struct {
 }
 
 // Measure measures an archive, unless known has its measure under its key. It returns the archive
-// reduced to the segments that are needed, so that it stays the same when others expire.
+// reduced to the segments that are needed, so that the archive stays the same when other segments
+// expire.
 func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {
@@ -159,7 +160,7 @@ func (v *Volume) Hosts() int { return len(v.parts) }
 // Held returns about what the volume takes in memory, in bytes.
 func (v *Volume) Held() int64 { return 1024 + int64(len(v.parts))*2048 }
 
-// Files calls emit with each file of the volume, which has a name such as "00001".
+// Files calls emit with each file of the volume. name is the volume's, such as "00001".
 func (v *Volume) Files(ctx context.Context, name string, emit func(*Entry) error) error {
 	for _, suffix := range volumeSuffixes() {
 		e, err := v.File(ctx, name, suffix)
@@ -173,7 +174,7 @@ func (v *Volume) Files(ctx context.Context, name string, emit func(*Entry) error
 	return nil
 }
 
-// File returns one file of the volume.
+// File returns the volume's file with a suffix that CutVolume knows.
 func (v *Volume) File(ctx context.Context, name, suffix string) (*Entry, error) {
 	for i, f := range volumeForms {
 		if f.Suffix != suffix {
@@ -215,9 +216,9 @@ func (v *Volume) Each(f func(*Host)) {
 	}
 }
 
-// Places returns where records of a host lie in a day's volume, by the sequence number of their
-// segment and their number in its index; nothing if the volume does not have the host. A record
-// that is no page has no bytes in the tar.
+// Places returns a function that tells where a host's record lies in a day's volume, by the
+// segment's sequence number and the cell's number in its index. The function is nil if the volume
+// does not have the host with this key. A record without a file has no bytes in the tar.
 func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell int) (tar, warc Stretch, ok bool), error) {
 	i := sort.Search(len(v.parts), func(i int) bool { return catalog.Key(v.parts[i].archive.host.Name) >= key })
 	if i == len(v.parts) || catalog.Key(v.parts[i].archive.host.Name) != key {
@@ -307,7 +308,7 @@ type VolumeLine struct {
 	WARC Stretch `json:"warc"`
 }
 
-// Stretch is where the bytes of a host are in a volume.
+// Stretch is where the bytes of a host or of a record are in a volume's file.
 type Stretch struct {
 	Offset int64  `json:"offset"`
 	Length int64  `json:"length"`

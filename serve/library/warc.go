@@ -73,7 +73,8 @@ func (h Files) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int6
 	return warcLength(index), nil
 }
 
-// offsetAmongLeft returns a record's offset in an archive of which some records are taken down.
+// offsetAmongLeft returns a record's offset in an archive without the records that are taken down
+// or hidden.
 func (a Archive) offsetAmongLeft(ctx context.Context, seg catalog.SegmentEntry, cellOffset int64) (int64, error) {
 	type cell struct{ seq, offset int64 }
 	offsets, err := cache.GetOrCompute(ctx, a.host.from.Memo, a.key("places"), func(ctx context.Context) (map[cell]int64, int64, error) {

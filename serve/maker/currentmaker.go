@@ -15,8 +15,8 @@ import (
 // currentLease is the name of the lease under which the volumes are made.
 const currentLease = "current"
 
-// kept is how many editions' volumes each domain has at once, so that a download of the one before
-// the newest can finish.
+// kept is the number of editions whose volumes each domain keeps, so that a download from the
+// edition before the newest can finish.
 const kept = 2
 
 // CurrentOptions are the settings of a CurrentMaker. All fields but Domains are required.
@@ -38,7 +38,7 @@ type CurrentMaker struct {
 	edition string    // the newest one, of which all domains have volumes; "": not known
 }
 
-// NewCurrentMaker returns a CurrentMaker.
+// NewCurrentMaker returns a CurrentMaker, which makes nothing before Run or Update.
 func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
 
 // Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so

@@ -1,16 +1,16 @@
-// Package maker makes the files that the tree offers of volumes. It works beside publication.
+// Package maker makes files from volumes, which the tree then offers. It works beside publication.
 //
 // # Tables
 //
-// TableMaker makes tables of what each day brought: of each volume of each top-level domain the
-// records, the hosts and the links (see packages tree and results).
+// TableMaker makes tables of each day's records, hosts and links, for each volume of each top-level
+// domain (see packages tree and results).
 //
 // A table is made once, for what an account without special rights sees of the volume. When
 // something in the volume is taken down, comes back or is no longer hidden, the table is made
 // again; until then nobody sees it. Only the newest days have tables.
 //
-// Before that it asks the tree for what the two newest days changed (see tree.MakeChanges), so that
-// readers of its process need not wait for it.
+// Before the tables it asks the tree for what the two newest days changed (see tree.MakeChanges),
+// so that readers of its process need not wait for it.
 //
 // # Texts
 //
@@ -19,8 +19,8 @@
 //
 // # Links
 //
-// A third TableMaker makes tables of the links of the latest versions, in the order of their pages
-// and in that of where they lead. From the latter the service tells who links to a page.
+// A third TableMaker makes tables of the latest versions' links, sorted by page and sorted by
+// target. From the latter the service tells who links to a page.
 //
 // # Current volumes
 //

@@ -80,18 +80,18 @@ func newTableMaker(k kind, opt TableOptions) *TableMaker {
 	return &TableMaker{kind: k, opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
 }
 
-// longest is about how long one pass takes. The next one begins with the newest day again.
+// longest is about how long one pass may take. The next pass begins with the newest day again.
 const longest = time.Minute
 
-// withChanges is how many of the newest days have the files of their changes written before anybody
-// asks for them: the last that is complete, and the one that is not.
+// withChanges is the number of newest days whose files of changes are written before anybody asks
+// for them: the last complete day, and the one under way.
 const withChanges = 2
 
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
-// Run follows the catalog until ctx ends. It works for at most one share-th of its time. A failure
-// is logged, and the work repeated at the next look. Run returns nil.
+// Run follows the catalog until ctx ends. It works for at most 1/share of its time. A failure is
+// logged, and the work repeated at the next look. Run returns nil.
 func (m *TableMaker) Run(ctx context.Context) error {
 	for {
 		begun := time.Now()
@@ -104,8 +104,8 @@ func (m *TableMaker) Run(ctx context.Context) error {
 	}
 }
 
-// Update makes the tables that are missing, of the newest days first, and deletes those that
-// are not wanted any more. It must not be called concurrently.
+// Update makes missing tables, newest days first, then deletes unwanted ones. If that takes longer
+// than about a minute, it stops with an error. It must not be called concurrently.
 func (m *TableMaker) Update(ctx context.Context) error {
 	_, sees, err := m.opt.Tree.Newest(ctx, tree.Everybody)
 	if err != nil {
@@ -132,7 +132,7 @@ func (m *TableMaker) Update(ctx context.Context) error {
 	return err
 }
 
-// update makes the tables of days, or of the folders of volumes of the latest versions.
+// update makes the tables of days, or of the folders that tree.CurrentFolders returns.
 func (m *TableMaker) update(ctx context.Context, days []string) error {
 	all, err := tree.StoredTables(ctx, m.opt.Store, "")
 	if err != nil {
@@ -196,7 +196,7 @@ type pass struct {
 	begun time.Time
 }
 
-// day makes the tables of a day that are missing.
+// day makes a day's missing tables, and sets when unwanted ones are deleted.
 func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.VolumeTable) error {
 	volumes := p.opt.Tree.Volumes
 	if p.current {
@@ -240,7 +240,7 @@ func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.Vol
 	})
 }
 
-// missing returns the names of which none is among the tables that are right.
+// missing returns the names for which no known table is right.
 func (k *kind) missing(known []tree.VolumeTable, right func(tree.VolumeTable) bool) (names []string) {
 	for _, name := range k.names {
 		if !slices.ContainsFunc(known, func(t tree.VolumeTable) bool { return t.Name == name && right(t) }) {
@@ -250,7 +250,7 @@ func (k *kind) missing(known []tree.VolumeTable, right func(tree.VolumeTable) bo
 	return names
 }
 
-// store makes and stores the tables of a volume that are missing.
+// store makes and stores a volume's missing tables.
 func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volume, missing []string) error {
 	begun := time.Now()
 	made, err := p.make(p, ctx, missing, v)
@@ -288,19 +288,19 @@ func hostsOf(v *library.Volume) (hosts []*library.Host) {
 	return hosts
 }
 
-// texts makes the texts of the hosts' pages.
+// texts makes the texts of the hosts' pages, always in both forms.
 func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
 	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
 	return map[string]*results.Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
 }
 
-// links makes the tables of the pages' links.
+// links makes the tables of the pages' links, always all three.
 func (p *pass) links(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
 	links, inlinks, hosts, err := p.opt.Tables.MakeLinks(ctx, tree.Everybody, v)
 	return map[string]*results.Table{api.TableOfLinks: links, api.TableOfInlinks: inlinks, api.TableOfLinkHosts: hosts}, err
 }
 
-// put stores a table of a volume.
+// put stores a table of a volume. The key tells the table's rows and digest.
 func put(ctx context.Context, to store.Store, of tree.VolumeTable, t *results.Table) error {
 	of.Rows, of.Size, of.SHA256 = t.Rows, t.Size(), t.SHA256
 	r, err := t.Content(ctx)

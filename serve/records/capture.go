@@ -28,8 +28,8 @@ type Capture struct {
 }
 
 // Stands reports whether the record has an answer that can be shown: its own or that of its
-// Original. A Revisit whose Original is not here has one if its status alone says what the answer
-// was, such as a redirect.
+// Original. A Revisit without an Original stands if its status alone says what the answer was, such
+// as a redirect.
 func (c *Capture) Stands() bool {
 	switch c.Kind {
 	case archive.Page, archive.Partial, archive.Response:
@@ -50,8 +50,8 @@ func (c *Capture) ID() string {
 // Host returns the host of the record, as the account sees it.
 func (c *Capture) Host() *library.Host { return c.host }
 
-// Body opens the page's body; for a Revisit that of its Original. It fails with library.ErrNotFound
-// if the record has none.
+// Body opens the page's body, or that of a Revisit's Original. It fails with library.ErrNotFound if
+// that record is not an archive.Page.
 func (c *Capture) Body() (*archive.PageView, error) {
 	if c.Original != nil {
 		return c.Original.Body()

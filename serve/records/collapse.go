@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxCollapses is the limit for the number of collapses.
+// maxCollapses is how many collapses a query may have.
 const maxCollapses = 8
 
 // collapse keeps only the first of successive records with the same field, or the same beginning of
@@ -35,8 +35,8 @@ func parseCollapse(text string) (collapse, error) {
 	return c, nil
 }
 
-// pass reports whether a record differs from the one before, whose compared text is last. It
-// returns the record's own text as mark.
+// pass reports whether a record's compared text differs from that of the record before. last is the
+// mark of the record before, and mark this record's own: a hash of the text.
 func (c collapse) pass(ctx context.Context, of *Capture, last string) (mark string, ok bool, err error) {
 	text, err := value(ctx, Record{Capture: of}, c.field)
 	if err != nil {

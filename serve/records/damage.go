@@ -39,7 +39,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 const wholeFirst = 1 << 20
 
 // damage logs and counts a damaged record, and returns the error for it. If the store itself
-// failed, that is the error, and the bytes may be good.
+// failed, it only returns that error: the bytes may be good.
 func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) error {
 	if from.err != nil {
 		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
@@ -56,8 +56,8 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	return e
 }
 
-// orFromCopy calls read. If read meets damage, and the segment is read from the copy of the store
-// since then, it calls read once more.
+// orFromCopy calls read. If read meets damage, and the segment comes from the store's copy from now
+// on, it calls read once more.
 func orFromCopy[T any](read func() (T, error)) (T, error) {
 	got, err := read()
 	if damage := new(DamageError); errors.As(err, &damage) && damage.again {
@@ -96,7 +96,7 @@ type checkedBody struct {
 	err     error
 }
 
-// open reads a stored record up to its body.
+// open reads a stored record up to its body, or all of it if the body is short.
 func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, error) {
 	from := &storedRecord{ReadCloser: stored}
 	in := unzippers.Get().(*unzipper)
@@ -152,7 +152,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // largeBuffer is the size above which a buffer is not used again, in bytes.
 const largeBuffer = 128 << 10
 
-// newBuffer returns a buffer of n bytes, which may be any.
+// newBuffer returns a buffer of n bytes with any content.
 func newBuffer(n int64) *buffer {
 	b := buffers.Get().(*buffer)
 	if int64(cap(b.bytes)) < n {
@@ -162,7 +162,7 @@ func newBuffer(n int64) *buffer {
 	return b
 }
 
-// body returns a body of n bytes from off, which were checked. record is closed with it.
+// body returns the n bytes from off, which were checked, as a body. Closing it closes record.
 func (b *buffer) body(off, n int64, record io.Closer) io.ReadCloser {
 	return &wholeBody{bytes.NewReader(b.bytes[off : off+n]), b, record}
 }
@@ -174,7 +174,7 @@ type wholeBody struct {
 	record io.Closer
 }
 
-// Close closes the record. The body has no bytes then.
+// Close closes the record and gives the buffer back. Later reads find no bytes.
 func (b *wholeBody) Close() error {
 	if b.buffer == nil {
 		return nil
@@ -186,7 +186,7 @@ func (b *wholeBody) Close() error {
 	return b.record.Close()
 }
 
-// Read implements io.Reader.
+// Read reads the body. It checks the record before it returns the last bytes.
 func (b *checkedBody) Read(p []byte) (int, error) {
 	if b.err == nil && b.left == 0 {
 		if err := b.check(); err != nil {
@@ -241,14 +241,14 @@ func (b *checkedBody) check() error {
 	return b.err
 }
 
-// Close closes the stored record.
+// Close closes the stored record, whether it was checked or not.
 func (b *checkedBody) Close() error { return b.from.Close() }
 
 // InGzip is Response with the page's body as it is stored, in gzip: the bytes of Body's view. It
 // fails with library.ErrNotFound if the record has no stored page. It inflates only the headers. A
-// body of up to 1 MiB in gzip is checked at once, a longer one before its last bytes are returned:
-// that its record is what was published, by the CRC-32 of the stored bytes. The client checks
-// what it inflates by the CRC-32 at the end.
+// body of up to 1 MiB in gzip is checked at once, a longer one before its last bytes are returned.
+// The check compares the stored record's CRC-32 with the index. The client checks what it inflates
+// by the CRC-32 at the end.
 func (c *Capture) InGzip(ctx context.Context) (*Response, error) {
 	if c.Original != nil {
 		return c.answerOf(ctx, (*Capture).InGzip)
@@ -323,7 +323,8 @@ type gzipBody struct {
 	left    int64         // bytes of the blocks
 }
 
-// blocks reads the body's blocks, and the part of the record behind them.
+// blocks reads the body's blocks. At their end it reads the rest of the record and checks its
+// CRC-32.
 func (b *gzipBody) blocks(p []byte) (int, error) {
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -344,7 +345,7 @@ func (b *gzipBody) blocks(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Close closes the stored record.
+// Close closes the stored record, whether it was checked or not.
 func (b *gzipBody) Close() error { return b.from.Close() }
 
 type readerFunc func([]byte) (int, error)

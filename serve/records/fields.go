@@ -37,7 +37,7 @@ const (
 	fieldSkipsEnd = "endtimestamp"
 )
 
-// fieldNames are the fields that can be requested, in the order of messages.
+// fieldNames are the fields that can be requested, in the order in which messages list them.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
 	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, fieldAddress, "robot", "batch", "collection", "preferences", fieldCharset, fieldLanguage, originalLength, originalOffset, originalFile,
@@ -49,10 +49,10 @@ const warcField = "warc."
 
 var warcName = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
 
-// aliases are the Internet Archive's names.
+// aliases are fields by the Internet Archive's names.
 var aliases = map[string]string{"original": "url", "mimetype": "mime", "statuscode": "status"}
 
-// field returns the field with a name, or "" if there is none.
+// field returns the field with a name, or "" if no field has it.
 func field(name string) string {
 	if of, ok := aliases[name]; ok {
 		return of
@@ -122,7 +122,8 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	return ofSegment(&c.Segment, name), nil
 }
 
-// ofSegment returns the text of a field that all records of a segment share, or "" if it is none.
+// ofSegment returns the text of a field that all records of a segment share, or "" for any other
+// field.
 func ofSegment(s *catalog.SegmentEntry, name string) string {
 	switch name {
 	case "host":
@@ -141,7 +142,7 @@ func ofSegment(s *catalog.SegmentEntry, name string) string {
 	return ""
 }
 
-// moment returns a time in UTC, or "" if it is zero.
+// moment formats a time in UTC, or returns "" if it is zero.
 func moment(t time.Time, layout string) string {
 	if t.IsZero() {
 		return ""
@@ -149,7 +150,7 @@ func moment(t time.Time, layout string) string {
 	return t.UTC().Format(layout)
 }
 
-// parseFields parses a comma-separated list of fields.
+// parseFields parses a comma-separated list of fields, and fails at an unknown one.
 func parseFields(text string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {

@@ -19,7 +19,7 @@ import (
 // MaxTargets is the limit for the URLs and hosts in one query.
 const MaxTargets = 100_000
 
-// MaxTargetBytes is the limit for a body with URLs and hosts.
+// MaxTargetBytes is the limit for a request's body with URLs and hosts, in bytes.
 const MaxTargetBytes = 64 << 20
 
 // ReadTargets parses URLs and hosts, one in each line. A line with an asterisk is a domain or a
@@ -69,7 +69,7 @@ func ReadTargets(r io.Reader) ([]library.Target, error) {
 	return disjoint(targets), nil
 }
 
-// disjoint sorts targets in the order of search and removes those that others contain.
+// disjoint sorts targets in the order of search and removes those that another target contains.
 func disjoint(targets []library.Target) []library.Target {
 	keys := make(map[string]string) // catalog.Key of hosts: it costs more than a comparison
 	for _, t := range targets {

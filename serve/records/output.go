@@ -75,7 +75,7 @@ func NewIndexWriter(out *bytes.Buffer, q *Query) *IndexWriter {
 	return w
 }
 
-// Add writes a record.
+// Add writes a record, or with an error nothing.
 func (w *IndexWriter) Add(ctx context.Context, c Record) error {
 	texts := w.texts
 	for i, name := range w.of {

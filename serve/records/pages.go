@@ -12,9 +12,9 @@ import (
 
 // Split divides a target into parts of about as many records each, which may be searched one by one
 // or at once. It returns the positions at which a part ends and the next begins (see Search.Until),
-// and the number of records in all, before any is looked at. Domains are divided between hosts, and
-// hosts where the URL index covers them; records of a host that it does not cover are in one part.
-// The result is the same for one version of the catalog and one state of the index.
+// and about how many records the target has. It looks at no record. Domains are divided between
+// hosts, and hosts where the URL index covers them; records of a host that it does not cover are in
+// one part. The result is the same for one version of the catalog and one state of the index.
 func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []Position, total int64, err error) {
 	t := r.search.Targets[target]
 	switch t.Match {
@@ -50,7 +50,7 @@ func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []
 	return cuts, total, err
 }
 
-// splitSite divides the records of hosts of one site within a range of keys.
+// splitSite is Split for one site's hosts, within a range of keys.
 func (r *Results) splitSite(ctx context.Context, hosts []*library.Host, keys keyRange, at Position, records int64) (cuts []Position, total int64, err error) {
 	view, covered := r.finder.index(ctx), int64(0)
 	for _, h := range hosts {

@@ -2,7 +2,7 @@ package records
 
 import "fmt"
 
-// ParamError says that a parameter is wrong.
+// ParamError says which parameter of a query is wrong, and why.
 type ParamError struct {
 	Name  string
 	Value string

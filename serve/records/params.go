@@ -19,10 +19,10 @@ import (
 	"sheaf/serve/library"
 )
 
-// MaxLimit is the limit for a query's limit.
+// MaxLimit is the highest limit that a query may have.
 const MaxLimit = 100_000
 
-// Query is a parsed query.
+// Query is a search with the form of its answer, as ParseQuery returns it.
 type Query struct {
 	Search Search
 	Limit  int // maximum number of records; 0: not given
@@ -48,13 +48,13 @@ type Query struct {
 
 // These structs say which parameters a query has, for the description of the API. Parse reads them.
 type (
-	// Targets says of which URLs the records are.
+	// Targets says which URLs' records are wanted.
 	Targets struct {
 		URL string `query:"url" doc:"a URL, host or domain; with matchType, or a star at either end"`
 		Match
 	}
 
-	// Match says how url selects records, and of which time they are.
+	// Match says how url selects records, and when these were fetched.
 	Match struct {
 		MatchType string `query:"matchType" doc:"exact, prefix, host or domain"`
 		From      string `query:"from" doc:"least time, 4 to 14 digits"`
@@ -107,7 +107,7 @@ type (
 	}
 )
 
-// parameters are the names of all parameters.
+// parameters are the names of all parameters that a query may have.
 var parameters = route.Names[struct {
 	Targets
 	Choice
@@ -119,7 +119,7 @@ var parameters = route.Names[struct {
 // several are the parameters that may be repeated.
 var several = []string{"filter", "preference", "collapse"}
 
-// OnlyParameters returns a *ParamError if a query has a parameter besides those with the names.
+// OnlyParameters returns a *ParamError if a query has a parameter that is not among names.
 func OnlyParameters(values url.Values, names []string) error {
 	for name, all := range values {
 		if !slices.Contains(names, name) {
@@ -130,7 +130,7 @@ func OnlyParameters(values url.Values, names []string) error {
 }
 
 // ParseQuery parses a query's parameters. list has the targets from a request's body; nil if there
-// were none. An error is a *ParamError, or ErrExpired.
+// were none. An error is a *ParamError, or ErrCursorExpired.
 func ParseQuery(values url.Values, list []library.Target) (*Query, error) {
 	if err := OnlyParameters(values, parameters); err != nil {
 		return nil, err
@@ -158,7 +158,8 @@ type parser struct {
 	query  *Query
 }
 
-// get calls parse with each value of a parameter that is not empty, and adds the name to its error.
+// get calls parse with each non-empty value of a parameter. It returns the first error, with the
+// parameter's name.
 func (p *parser) get(name string, parse func(string) error) error {
 	for _, text := range p.values[name] {
 		if text == "" {
@@ -328,7 +329,7 @@ func (p *parser) form() error {
 // Gzip reports whether the answer may be compressed if the client accepts that.
 func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
 
-// count parses what to count.
+// count parses which counts are wanted, and checks that the query can have them.
 func (p *parser) count() error {
 	c := &p.query.counters
 	if err := errors.Join(p.flag("showDupeCount", &c.dupes), p.flag("showSkipCount", &c.skips), p.flag("lastSkipTimestamp", &c.skipsEnd)); err != nil {

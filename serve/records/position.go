@@ -26,7 +26,7 @@ func (p Position) compare(q Position) int {
 	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
 }
 
-// Before reports whether a position lies before another one of the same target and host.
+// Before reports whether p lies before q. Both must have the same target and host.
 func (p Position) Before(q Position) bool { return p.compare(q) < 0 }
 
 // keyRange is one URL key, or all that begin with it.
@@ -42,7 +42,7 @@ func (k keyRange) holds(key string) bool {
 	return strings.HasPrefix(key, k.key)
 }
 
-// rows returns the part of the URL index that has these keys.
+// rows returns the range of the URL index that has these keys, behind after if that is set.
 func (k keyRange) rows(after *Position, reverse bool) urlindex.Range {
 	in := urlindex.Prefix(k.key)
 	if k.exact {
@@ -54,7 +54,7 @@ func (k keyRange) rows(after *Position, reverse bool) urlindex.Range {
 	return in
 }
 
-// keysOf returns the keys of a target's URLs on a host that belongs to it.
+// keysOf returns the URL keys that a target selects on each of its hosts.
 func keysOf(t library.Target) keyRange {
 	return keyRange{t.KeyPrefix(), t.Match == library.MatchExact}
 }

@@ -48,7 +48,8 @@ type counting struct {
 	held *Record        // the record that waits for its skipped records
 }
 
-// countDupe counts a record that passes all filters, before any collapse.
+// countDupe counts a record that passes all filters, before any collapse, and returns how many came
+// before it with the same digest.
 func (r *runner) countDupe(c *Capture) (before int) {
 	if !r.counters.dupes {
 		return 0
@@ -96,7 +97,8 @@ func resolved(ctx context.Context, c *Capture) (string, error) {
 	return strconv.FormatBool(page != nil), err
 }
 
-// original returns a field of the record that a revisit refers to, or "" if there is none.
+// original returns a field of the record that a revisit refers to, or "" if that record is not
+// here.
 func original(ctx context.Context, c *Capture, name string) (string, error) {
 	page, err := c.Resolve(ctx)
 	if err != nil || page == nil {

@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/library"
 )
 
-// Records are the records of an archive. Its methods may be called concurrently.
+// Records finds and reads an archive's records. Its methods may be called concurrently.
 type Records struct {
 	archive *library.Library
 	urls    *urlindex.Reader
@@ -71,10 +71,10 @@ func (r *Records) currentIndex(ctx context.Context) *urlindex.View {
 	return view
 }
 
-// Published returns up to limit segments that were published behind the number since of the change
-// feed, whoever may see them, and the number up to which no segment is missing. If since is
-// negative, it returns the end of the feed only. Another process may have seen a publication that
-// this one has not seen yet: then nothing comes behind since.
+// Published returns the segments of up to limit changes behind number since of the change feed,
+// whoever may see them. last is the number up to which no segment is missing. If since is negative,
+// it returns only the feed's last number. If another process has seen a publication that this one
+// has not, and since is of that publication, it returns only since.
 func (r *Records) Published(ctx context.Context, since int64, limit int) (segments []catalog.SegmentEntry, last int64, err error) {
 	snap, err := r.archive.Catalog.PinWithin(ctx, r.archive.Lag)
 	if err != nil {
@@ -157,8 +157,8 @@ func (r *Records) CountPages(ctx context.Context, a *account.Account, host strin
 	return n, err
 }
 
-// Foremost returns the HTML page with the shortest URL that the account sees in a segment, and when
-// it was fetched. The URL is empty if there is none.
+// Foremost returns the shortest URL of an HTML page that the account sees in a segment, and the
+// time of its fetch. The URL is empty if there is no such page.
 func (r *Records) Foremost(ctx context.Context, a *account.Account, seg catalog.SegmentEntry) (url string, at time.Time, err error) {
 	err = r.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if c.Kind == archive.Page && media.IsHTML(c.MIME) && (url == "" || len(c.URL) < len(url)) {

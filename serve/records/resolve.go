@@ -29,8 +29,8 @@ func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 	return pages.of(c), nil
 }
 
-// elsewhere returns the page at another URL that a revisit refers to. Only an imported revisit has
-// one. It is looked for as the account sees it now.
+// elsewhere returns the page at another URL to which a revisit refers, as the account sees it now,
+// or nil. Only imported revisits refer to another URL.
 func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
 	name, err := naming.HostOf(c.RefersTo)
 	if err != nil || f.account == nil {
@@ -80,8 +80,8 @@ func (f *finder) pagesOf(ctx context.Context, h *library.Host, key string) (*ori
 	return last.pages, nil
 }
 
-// setOriginals sets the Original of revisits among the records of one URL key, which are in the
-// order of time.
+// setOriginals sets the Original of the revisits among captures. These are the records of one URL
+// key, in the order of time.
 func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 	var pages *originals
 	for _, c := range captures {
@@ -101,7 +101,7 @@ func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 	return nil
 }
 
-// originals finds the answers of one URL key by what a revisit says of the one that it refers to.
+// originals finds, among the answers of one URL key, the answer to which a revisit refers.
 type originals struct {
 	at      map[fetch]*Capture           // the last published of an instant
 	ordered map[version][]*Capture       // in the order of time
@@ -138,10 +138,10 @@ func originalsOf(captures []*Capture) *originals {
 	return o
 }
 
-// of returns the answer of the instant that a revisit names, or else the latest before the revisit;
-// nil if there is none. Another crawler's digest may be of another algorithm, or of the body as it
-// was sent. Then the URL and the instant tell which answer is meant: of several, the last with the
-// status of the revisit.
+// of returns the answer of the instant that a revisit names, or else the latest before the revisit,
+// or nil. Another crawler's digest may be of another algorithm, or of the body as it was sent. Then
+// the URL and the instant tell which answer is meant: of several, the last with the status of the
+// revisit.
 func (o *originals) of(c *Capture) *Capture {
 	id := version{cmp.Or(c.RefersTo, c.URL), c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {

@@ -42,7 +42,7 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
-// ContentType returns all values of the header, in the form that package media takes.
+// ContentType returns all values of the header, joined by commas as package media takes them.
 func (r *Response) ContentType() string {
 	var values []string
 	for _, h := range r.Headers {
@@ -94,7 +94,7 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	})
 }
 
-// answerOf is open, which is Response or InGzip, for a Revisit that has an Original.
+// answerOf is Response or InGzip for a Revisit that has an Original. open is that method.
 func (c *Capture) answerOf(ctx context.Context, open func(*Capture, context.Context) (*Response, error)) (*Response, error) {
 	if c.Status == http.StatusNotModified {
 		return open(c.Original, ctx)
@@ -114,7 +114,7 @@ func (c *Capture) answerOf(ctx context.Context, open func(*Capture, context.Cont
 	return own, nil
 }
 
-// Modified returns when the page was last changed, as the server said with this answer
+// Modified returns the time of the page's last change, as the server said with this answer
 // (Last-Modified, RFC 9110, section 8.8.2), or with the Original of a Revisit; zero if it did not
 // say so. It reads the beginning of the stored record.
 func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
@@ -135,8 +135,8 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 	return page.Modified(ctx)
 }
 
-// WARCField returns the values of a field in the record's WARC header, joined by commas; empty:
-// there is none. It reads the beginning of the stored record.
+// WARCField returns the values of a field in the record's WARC header, joined by commas; "" if the
+// header has no such field. It reads the beginning of the stored record.
 func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
 	r, _, err := c.Beginning(ctx, 0)
 	if err != nil {
@@ -152,7 +152,8 @@ func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
 }
 
 // Beginning returns the record's own status and headers, without Body, and the first bytes of its
-// body, at most limit. They are not checked. It fails with a *DamageError if they cannot be read.
+// body, at most limit. They are not compared with the index. It fails with a *DamageError if the
+// record cannot be decompressed or parsed.
 func (c *Capture) Beginning(ctx context.Context, limit int64) (r *Response, body []byte, err error) {
 	r, err = orFromCopy(func() (r *Response, err error) {
 		r, body, err = c.beginning(ctx, limit)

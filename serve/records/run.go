@@ -179,7 +179,8 @@ func (q *Query) readsRecords() bool {
 		slices.ContainsFunc(q.collapses, func(c collapse) bool { return reads(c.field) })
 }
 
-// take gives one record of the search its place in the answer, if it has one.
+// take accepts a record that passes all filters. If only the newest of each URL key is wanted, it
+// keeps the record for settle instead.
 func (r *runner) take(ctx context.Context, c *Capture, at Position) error {
 	if err := r.settle(ctx, at); err != nil {
 		return err
@@ -243,7 +244,7 @@ func (r *runner) accept(ctx context.Context, c *Capture, at Position) error {
 	return r.emit(Record{Capture: c, Dupes: before})
 }
 
-// runClosest emits the records nearest to a time.
+// runClosest emits the records nearest to q.closest, nearest first.
 func (q *Query) runClosest(ctx context.Context, from *Records, a *account.Account, emit func(Record) error) error {
 	results, err := from.Search(ctx, a, q.Search)
 	if err != nil {

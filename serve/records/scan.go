@@ -112,7 +112,7 @@ func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) er
 	return ctx.Err()
 }
 
-// sources opens the sources of the scan.
+// sources opens the URL index and the other segments' indexes. The caller must call stop.
 func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []source, stop func(), err error) {
 	covered := make(map[int64]segmentOf) // by Seq
 	var rest []segmentOf

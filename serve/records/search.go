@@ -12,9 +12,9 @@ import (
 	"sheaf/serve/library"
 )
 
-// Search says which records are wanted. Targets come one after another. Sites come by the key of
-// their URLs, then by time. Domains come host by host in the order of the tree (catalog.Key), each
-// by URL key and time.
+// Search says which records are wanted. Targets come one after another. A site's records come by
+// URL key, then by time. A domain's come host by host in the order of the tree (catalog.Key), and
+// each host's by URL key and time.
 type Search struct {
 	Targets  []library.Target
 	From, To time.Time // of the fetch, both inclusive; zero: open
@@ -52,7 +52,7 @@ type Results struct {
 	lastHosts []*library.Host
 }
 
-// Search looks for records that the account sees.
+// Search opens a search for records that the account sees, in one version of the catalog.
 func (r *Records) Search(ctx context.Context, a *account.Account, s Search) (*Results, error) {
 	v, err := r.archive.View(ctx, a)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *Results) pace(done Position) error {
 	return r.search.Pace(done, r.scanned)
 }
 
-// fetched reports whether a time is within those wanted.
+// fetched reports whether a time is between From and To.
 func (s *Search) fetched(t time.Time) bool {
 	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
 }

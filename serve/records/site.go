@@ -9,8 +9,8 @@ import (
 	"sheaf/serve/library"
 )
 
-// siteHosts returns the hosts whose URLs have the same keys as those of a host: the host itself and
-// its namesakes with and without www.
+// siteHosts returns the hosts that share a host's URL keys: the host itself and its namesakes with
+// and without www.
 func siteHosts(ctx context.Context, v *library.AccountView, name string) ([]*library.Host, error) {
 	names, err := namesakes(ctx, v, name)
 	if err != nil {
@@ -44,8 +44,8 @@ func namesakes(ctx context.Context, v *library.AccountView, name string) ([]stri
 	return append(names, numbered...), err
 }
 
-// numberedNames returns the names such as www1.example.jp beside a name without www. It keeps them
-// in memory for the version.
+// numberedNames returns the names such as www1.example.jp beside a name without www. It caches them
+// for this version of the catalog.
 func numberedNames(ctx context.Context, v *library.AccountView, name string) (names []string, err error) {
 	memory := fmt.Sprintf("numbered %d %s %s", v.Snap.Version(), name, v.Veil.State())
 	if kept, ok := v.Archive.Memo.Get(memory); ok {

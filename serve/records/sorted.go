@@ -57,7 +57,7 @@ type segmentSource struct {
 	step    int // 1 or -1
 }
 
-// segments opens the indexes of segments.
+// segments opens the indexes of segments, and reads up to 8 at once.
 func (s *scan) segments(ctx context.Context, of []segmentOf) ([]source, error) {
 	sources := make([]source, len(of))
 	read, readCtx := errgroup.WithContext(ctx)
@@ -96,7 +96,7 @@ func (s *segmentSource) position(i int) Position {
 	return Position{Key: c.URLKey, Time: c.Time, Seq: s.in.segment.Seq, Offset: c.Offset}
 }
 
-// limit sets where reading begins and ends.
+// limit sets where reading begins and ends: within keys, and behind after.
 func (s *segmentSource) limit(keys keyRange, after *Position, reverse bool) {
 	order, cells := s.sorted.order, s.sorted.Cells
 	from := sort.Search(len(order), func(i int) bool { return cells[order[i]].URLKey >= keys.key })

@@ -21,7 +21,7 @@ const (
 	suggestRecords  = 4096 // number of records on either side at which it looks
 )
 
-// errStop ends a scan of which no more is wanted.
+// errStop ends a scan before its end.
 var errStop = errors.New("stop")
 
 // longestKey is more than the length of any URL's key.
@@ -78,7 +78,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 	return urls[:min(n, len(urls))], nil
 }
 
-// newest reports whether a segment is one of the n newest of its host.
+// newest returns a test for segments that are among the n newest of their host.
 func newest(hosts []*library.Host, n int) func(*catalog.SegmentEntry) bool {
 	from := make(map[string]int64) // by host: number of the first of them
 	for _, h := range hosts {

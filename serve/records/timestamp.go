@@ -39,8 +39,8 @@ func parseTime(text string) (first, last time.Time, err error) {
 // period is a time from and to instants, both inclusive. A zero instant leaves that end open.
 type period struct{ from, to time.Time }
 
-// parsePeriod parses a time, such as a year, or the two ends of a period with a slash between them,
-// of which one may be missing (as in ISO 8601).
+// parsePeriod parses a time, such as a year, or the two ends of a period with a slash between them
+// (as in ISO 8601). One end may be missing.
 func parsePeriod(text string) (*period, error) {
 	var p period
 	begin, end, two := strings.Cut(text, "/")

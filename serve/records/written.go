@@ -9,9 +9,9 @@ import (
 	"sheaf/serve/texts"
 )
 
-// Written returns in which charset a page or another answer is written, as replay shows it, and in
-// which language a page is, as BCP 47 has it. They are empty if the record has no text of its own,
-// or is damaged. The beginning of the record is read for them.
+// Written returns the charset of a page or another answer, as replay shows it, and a page's
+// language, as BCP 47 has it. They are empty if the record has no text of its own, or is damaged.
+// It reads the beginning of the record.
 func (c *Capture) Written(ctx context.Context) (charset, language string, err error) {
 	if !c.Kind.HasFile() && c.Kind != archive.Response || !media.IsText(media.Sniff(c.MIME, nil)) && c.MIME != archive.UnknownMIME {
 		return "", "", nil
@@ -29,7 +29,7 @@ func (c *Capture) Written(ctx context.Context) (charset, language string, err er
 	return texts.CharsetName(media.DetectCharset(head, answer.ContentType()).Name), language, nil
 }
 
-// written returns one of the fields of Written, for a revisit that of its page.
+// written returns one of Written's results; for a revisit, its page's.
 func written(ctx context.Context, c *Capture, name string) (string, error) {
 	page, err := c.Resolve(ctx)
 	if page == nil {

@@ -77,7 +77,7 @@ func ParseAddress(s string, zone *time.Location) (Address, error) {
 	return a, err
 }
 
-// recordName is the length of the name of a record, which is hexadecimal.
+// recordName is the length of a record's name, in hexadecimal digits.
 const recordName = 8
 
 // cutRecord takes the name of a record out of a version such as "20261121030000~01234567id_".
@@ -134,9 +134,9 @@ const Layout = "20060102150405"
 // Timestamp formats a time for an address.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
-// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on.
-// One of 14 digits is a second of UTC. A shorter one names a year, month, day, hour or minute as it
-// is in a zone; nil: UTC. A single 2 is the far future: the newest version.
+// ParsePeriod parses a timestamp of 4 to 14 digits. A timestamp of 14 digits is a second of UTC. A
+// shorter one is a year, month, day, hour or minute in zone (nil: UTC); a last odd digit is
+// ignored. A single 2 is the far future: the newest version.
 func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	if s == "2" {
 		s = "29991231235959"
@@ -156,7 +156,7 @@ func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 }
 
 // ParseDigits parses the first 4, 6, 8, 10, 12 or 14 digits of a timestamp: a year, month, day,
-// hour, minute or second of a zone. It returns its beginning and that of the next one.
+// hour, minute or second of a zone. It returns the beginnings of this period and of the next.
 func ParseDigits(s string, zone *time.Location) (first, next time.Time, err error) {
 	if first, err = time.ParseInLocation(Layout[:len(s)], s, zone); err != nil {
 		return first, next, err
@@ -212,8 +212,8 @@ func Path(t time.Time, mode Mode, url string) string {
 	return Root + Timestamp(t) + string(mode) + "/" + InPath(url)
 }
 
-// RecordPath returns the address of one record of a page. Others may be of the same second, and
-// Path is the address of the one that stands for the page.
+// RecordPath returns the address of one record of a page. Other records may be of the same second.
+// Path is the address of the record that stands for the page.
 func RecordPath(t time.Time, record string, mode Mode, url string) string {
 	return Root + Timestamp(t) + "~" + record + string(mode) + "/" + InPath(url)
 }

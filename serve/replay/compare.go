@@ -8,7 +8,7 @@ import (
 // Op is what happened to a piece of text.
 type Op int8
 
-// Ops.
+// What can happen to a piece of text.
 const (
 	Same Op = iota
 	Removed
@@ -52,7 +52,8 @@ const maxChanged = 256 << 10
 // manyWords is the number of words from which the fewest edits may take too long to find.
 const manyWords = 10_000
 
-// Compare returns how the later version differs. It takes at most a second for any two versions.
+// Compare returns how the later version differs from the earlier. It takes at most a second for any
+// two versions.
 func Compare(earlier, later *Content) *Diff {
 	steps := maxSteps
 	d := new(Diff)

@@ -26,7 +26,7 @@ const headSize = 256 << 10
 // Kind says how to show a stored body.
 type Kind int
 
-// Kinds.
+// The ways to show a body.
 const (
 	Other Kind = iota // unchanged
 	HTML
@@ -103,7 +103,7 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 }
 
 // transcoded returns a transformer to UTF-8 for encodings whose markup is not ASCII, and nil for
-// others.
+// other encodings.
 func transcoded(name string) transform.Transformer {
 	switch name {
 	case "utf-16le":

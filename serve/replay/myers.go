@@ -30,7 +30,7 @@ func compare(a, b []int32, patience bool, steps *int) []edit {
 	return c.edits
 }
 
-// replace adds an edit.
+// replace adds an edit, or extends the last one if they touch.
 func (c *comparer) replace(aLo, aHi, bLo, bHi int) {
 	if aLo == aHi && bLo == bHi {
 		return

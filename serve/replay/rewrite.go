@@ -228,7 +228,7 @@ func (w *rewriter) leftOut(t *tag) bool {
 	return false
 }
 
-// change sets what happens to a tag's attributes, and returns an additional one.
+// change sets what happens to a tag's attributes, and returns an additional attribute, or "".
 func (w *rewriter) change(t *tag) (more string) {
 	for i := range t.attrs {
 		if a := &t.attrs[i]; !a.again {

@@ -90,7 +90,7 @@ func (a *attr) value(raw []byte, i int) int {
 	return i
 }
 
-// maxAttrs is the limit for the attributes of a tag.
+// maxAttrs is the limit for the attributes of a tag. Further ones are dropped.
 const maxAttrs = 200
 
 // lowerName returns a name in lower case, without allocating if it is one of HTML's.
@@ -110,7 +110,7 @@ func lowerName(b []byte) string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
 
-// get returns an attribute's value, decoded.
+// get returns an attribute's value, decoded, or "" if the tag does not have it.
 func (t *tag) get(l *linker, name string) string {
 	for _, a := range t.attrs {
 		if a.name == name { // the first one

@@ -25,7 +25,7 @@ type Content struct {
 	More   bool     // the limits cut something off
 }
 
-// ErrNoText says that a body is neither HTML nor plain text.
+// ErrNoText says that a body is none of the kinds that Read takes.
 var ErrNoText = fmt.Errorf("neither HTML nor text")
 
 // Read returns the text of the first MaxText bytes of a body with a Content-Type header. It returns
@@ -86,7 +86,7 @@ func (c *collector) add(text string) {
 	}
 }
 
-// end ends the block.
+// end adds the block to Blocks, unless it is empty, and begins the next.
 func (c *collector) end() {
 	c.blank = false
 	if c.block.Len() == 0 {

@@ -43,7 +43,7 @@ type piece struct {
 	end     int64                // where the piece ends in the file
 }
 
-// Records returns the number of records in the bundle.
+// Records returns how many records the bundle has, with the pages that revisits refer to.
 func (b *Bundle) Records() int64 { return b.records }
 
 // Size returns the file's length in bytes.
@@ -111,8 +111,9 @@ func getOrBuild[T interface{ memory() int64 }](ctx context.Context, of *library.
 	})
 }
 
-// Open opens a bundle for an account, as a file of a name. It fails with ErrChanged if something of
-// it was taken down since.
+// Open opens a bundle for an account, as a file called name. It fails with ErrChanged if anything
+// of the bundle's hosts was taken down or restored since, or the account may not see all of the
+// bundle.
 func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
@@ -166,7 +167,7 @@ func stretch(ctx context.Context, segments *library.Segments, kind archive.ViewK
 	return archive.NewStretch(kind, archive.Part{Source: segments.Source(seg), Index: index, Digest: seg.SHA256, Cells: cells})
 }
 
-// numbers returns the numbers of the piece's cells.
+// numbers decodes the numbers of the piece's cells, which ascend.
 func (p *piece) numbers() []int {
 	cells := make([]int, 0, len(p.cells))
 	at := 0

@@ -21,7 +21,8 @@ import (
 const sortAtOnce = 1 << 16
 
 // Builder puts a Bundle together. Records may be added in any order. In the file, records of one
-// segment that were added near one another follow one another. It must not be used concurrently.
+// segment that were added near one another follow one another. A Builder must not be used
+// concurrently.
 type Builder struct {
 	segments *library.Segments
 	bundle   *Bundle
@@ -38,7 +39,7 @@ type waiting struct {
 }
 
 // New begins a bundle for an account, in the form with a suffix: .tar.gz, .warc.gz or
-// .members.tar.gz. It fails with library.ErrNotFound for another one.
+// .members.tar.gz. It fails with library.ErrNotFound for another suffix.
 func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*Builder, error) {
 	form, ok := library.BundleForm(suffix)
 	if !ok {
@@ -56,7 +57,7 @@ func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*
 	}, nil
 }
 
-// Add adds a record.
+// Add adds a record. It may wait in memory until Finish.
 func (b *Builder) Add(ctx context.Context, c *records.Capture) error {
 	h := c.Host()
 	if b.bundle.version == 0 {

@@ -35,10 +35,10 @@ type Changes struct {
 	rows []changeRow
 }
 
-// NewChanges begins a table.
+// NewChanges begins a table in to. Close must end it.
 func NewChanges(to io.Writer) *Changes { return &Changes{to: newParquet[changeRow](to)} }
 
-// Add adds a row.
+// Add adds a row, which may wait in memory until Close.
 func (c *Changes) Add(l library.DayChange) error {
 	row := changeRow{Host: l.Host, URL: some(l.URL), ID: some(l.ID), Change: l.Change, Time: some(l.Time), Status: some(int32(l.Status)), Digest: some(l.Digest), File: some(l.File), To: some(l.To), Forbidden: some(l.Forbidden)}
 	if at := l.DayPlace; at != nil {
@@ -65,7 +65,7 @@ func (c *Changes) flush() error {
 	return err
 }
 
-// Close ends the table.
+// Close writes what is left and ends the table. It leaves the writer open.
 func (c *Changes) Close() error {
 	if err := c.flush(); err != nil {
 		return err

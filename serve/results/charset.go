@@ -11,7 +11,7 @@ import (
 
 const writtenAtOnce = 8 // records that are read at the same time
 
-// setWritten sets charset and language of the rows, which are of the records.
+// setWritten sets the charset and the language of each row from its record.
 func setWritten(ctx context.Context, rows []row, of []*records.Capture) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(writtenAtOnce)

@@ -29,7 +29,7 @@ type hostRow struct {
 	pageColumns
 }
 
-// pageColumns count pages, but for bytes.
+// pageColumns count pages, except Bytes, Changed and Asks.
 type pageColumns struct {
 	Fetched   int64 `parquet:"fetched"`   // and archived in full
 	Unchanged int64 `parquet:"unchanged"` // archived as revisits

@@ -40,9 +40,9 @@ type linkHostRow struct {
 // sortMemory is how many bytes of rows are sorted in memory. There are two sorters at once.
 const sortMemory = 16 << 20
 
-// MakeLinks makes three tables of the links of a volume of the latest versions: of the links in the
-// order of their pages, of the links in the order of where they lead, and of the hosts that link to
-// others. Each list of links is read once.
+// MakeLinks makes three tables of the links of a volume of the latest versions: the links sorted by
+// page, the links sorted by target, and the hosts that link to other sites. Each list of links is
+// read once.
 func (x *Tables) MakeLinks(ctx context.Context, a *account.Account, v *library.Volume) (links, inlinks, hosts *Table, err error) {
 	byTarget, byHost := sortedrun.NewSorter("", sortMemory, bytes.Compare), sortedrun.NewSorter("", sortMemory, bytes.Compare)
 	defer byTarget.Close()
@@ -79,7 +79,7 @@ func siteOf(key string) string {
 	return site + ")"
 }
 
-// line returns a row in the order of its target, then of its source.
+// line returns the row as text. Lines sort by target key, then by source key.
 func (r *linkRow) line() []byte {
 	return fmt.Appendf(nil, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\t%s\t%s\t%s\n", r.TargetKey, r.SourceKey, r.Target, r.Source,
 		r.SourceHost, r.TargetHost, r.TargetDomain, r.Time, r.Edition, r.NoFollow, r.Kind, r.Rel, r.Anchor)
@@ -161,7 +161,7 @@ func (x *Inlinks) Pages(ctx context.Context) (found []api.Inlink, next string, e
 	return found, next, err
 }
 
-// Hosts returns the hosts that have links to the target's site.
+// Hosts returns the hosts that have links to the target's site. next is as in Pages.
 func (x *Inlinks) Hosts(ctx context.Context) (found []api.InlinkHost, next string, err error) {
 	next, err = find(ctx, x, func(r *linkHostRow) string { return r.TargetKey }, func(s *seer, r *linkHostRow) (bool, error) {
 		if s.withdrew("http://" + r.TargetHost + "/") {
@@ -186,11 +186,11 @@ type spot struct {
 	row   int64 // in the group
 }
 
-// errEnough ends a search.
+// errEnough ends a search before its end.
 var errEnough = errors.New("enough")
 
-// find calls take with the rows of the tables that are of the target, until it has taken Limit of
-// them or the time is up. It returns the cursor of the rest.
+// find calls take with each row of the target, until take has taken Limit rows or the time is up.
+// It returns the cursor of the rest.
 func find[T any](ctx context.Context, x *Inlinks, keyOf func(*T) string, take func(*seer, *T) (taken bool, err error)) (next string, err error) {
 	v, err := x.Archive.View(ctx, x.Account)
 	if err != nil {
@@ -248,7 +248,7 @@ func (x *Inlinks) place() (table int, from spot, err error) {
 const sortedBy = "target_surtkey"
 
 // lookup calls fn with the rows of a table whose key, by which the table is sorted, begins with a
-// prefix. It reads what the table's own index says that it needs.
+// prefix. It reads only the parts that the table's own index names.
 func lookup[T any](ctx context.Context, table *library.Entry, prefix string, from spot, keyOf func(*T) string, fn func(spot, *T) error) error {
 	ranges, err := table.Open(ctx)
 	if err != nil {
@@ -276,8 +276,8 @@ func lookup[T any](ctx context.Context, table *library.Entry, prefix string, fro
 	return nil
 }
 
-// firstRow returns the first row of the page in which the rows begin that are at or behind a key.
-// If there are none, it returns the number of rows.
+// firstRow returns the first row of the page in which the first row at or behind key lies. If no
+// row is at or behind key, it returns the number of rows.
 func firstRow(column parquet.ColumnChunk, key string) (int64, error) {
 	if in, ok := column.(*parquet.FileColumnChunk); ok { // the table's end tells without reading more
 		if _, most, ok := in.Bounds(); ok && string(most.ByteArray()) < key {
@@ -299,8 +299,8 @@ func firstRow(column parquet.ColumnChunk, key string) (int64, error) {
 	return offsets.FirstRowIndex(page), nil
 }
 
-// readRows calls fn with the rows of a group from a place on that begin with a prefix. more says
-// that the next group may have some, too.
+// readRows calls fn with each row of a group, from a spot on, if the row's key begins with prefix.
+// more says that the next group may have such rows, too.
 func readRows[T any](group parquet.RowGroup, at spot, prefix string, keyOf func(*T) string, fn func(spot, *T) error) (more bool, err error) {
 	if at.row >= group.NumRows() {
 		return true, nil
@@ -338,7 +338,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// rangesAt is an io.ReaderAt.
+// rangesAt makes an io.ReaderAt of a file's ranges.
 type rangesAt struct {
 	ctx  context.Context
 	from library.Ranges
@@ -395,8 +395,8 @@ func (s *seer) shows(ctx context.Context, host, edition, url string, micros int6
 	return shown, nil
 }
 
-// withdrew reports whether a page was taken down, or is hidden from the account: then nothing is
-// said of it either.
+// withdrew reports whether a page was taken down, or is hidden from the account. Answers do not
+// name such a page.
 func (s *seer) withdrew(url string) bool {
 	host, err := naming.HostOf(url)
 	return err == nil && (s.view.Veil.HidesHost(host) || s.view.Veil.HidesPages(host, url) ||

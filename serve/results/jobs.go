@@ -54,7 +54,7 @@ type Job struct {
 	worker string
 }
 
-// Expires returns when a finished job is deleted.
+// Expires returns the time when a finished job is deleted.
 func (j *Job) Expires() time.Time { return j.Finished.Add(KeepJobs) }
 
 // Jobs stores jobs and works on them. Its methods may be called concurrently.
@@ -69,7 +69,7 @@ type Jobs struct {
 	wake     chan struct{}
 }
 
-// NewJobs returns the jobs in a database, whose migrations must have run.
+// NewJobs returns the jobs in a database. The database's migrations must have run.
 func NewJobs(database *sql.DB, st store.Store, from *records.Records, bundles *Bundles, made *Tables, accounts *account.Accounts, log *slog.Logger) *Jobs {
 	return &Jobs{db: database, store: st, records: from, bundles: bundles, tables: made, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
 }
@@ -124,7 +124,7 @@ func scan(row interface{ Scan(...any) error }) (*Job, error) {
 	return &job, err
 }
 
-// Get returns a job of an account.
+// Get returns a job of an account, or ErrNoJob.
 func (j *Jobs) Get(ctx context.Context, account, id string) (*Job, error) {
 	job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE id = ? AND account = ?`, id, account))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -155,7 +155,7 @@ type Queue struct {
 	Oldest time.Time // when the oldest of them was asked for
 }
 
-// Queues returns the queues of unfinished jobs. It is quick.
+// Queues counts the unfinished jobs by state. It is quick.
 func (j *Jobs) Queues(ctx context.Context) ([]Queue, error) {
 	return db.List(ctx, j.db, func(rows *sql.Rows, q *Queue) error { return rows.Scan(&q.State, &q.Jobs, db.At(&q.Oldest)) },
 		`SELECT state, COUNT(*), MIN(created) FROM jobs WHERE state IN ('queued', 'running') GROUP BY state`)
@@ -185,8 +185,8 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 	return nil
 }
 
-// Open opens the result of a job in state JobDone for its account, as a file of a name. It fails
-// with results.ErrChanged if something of it was taken down since.
+// Open opens a job's result for its account, as a file called name. It fails with ErrNotDone unless
+// the job is done, and with ErrChanged as Bundles.Open and Tables.Open do.
 func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*library.File, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone

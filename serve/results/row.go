@@ -163,8 +163,8 @@ func columnsOf(host string) hostColumns {
 	return of
 }
 
-// below returns the domain of a name that lies directly below a suffix, or "" if the name is the
-// suffix.
+// below returns the part of a name that is a domain directly below a suffix, or "" if the name is
+// the suffix.
 func below(suffix, name string) string {
 	rest, ok := strings.CutSuffix(name, "."+suffix)
 	if !ok {

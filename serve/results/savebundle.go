@@ -28,14 +28,14 @@ type storedHead struct {
 	At      time.Time       `json:"at"`
 }
 
-// storedPiece is one of the other lines.
+// storedPiece is any other line: a piece of the bundle.
 type storedPiece struct {
 	Segment catalog.SegmentEntry `json:"line"`
 	Cells   []byte               `json:"cells"`
 	End     int64                `json:"end"`
 }
 
-// Save writes the bundle for Load, one JSON object a line.
+// Save writes the bundle for LoadBundle, one JSON object a line.
 func (b *Bundle) Save(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

@@ -41,18 +41,18 @@ const headCost = 1024
 
 func (t *Table) memory() int64 { return t.cost }
 
-// Records returns the number of records.
+// Records returns the number of rows.
 func (t *Table) Records() int64 { return t.Rows }
 
 // Size returns the file's length in bytes.
 func (t *Table) Size() int64 { return t.tableHead.Size }
 
-// Content returns the file's bytes.
+// Content opens the file's bytes.
 func (t *Table) Content(ctx context.Context) (io.ReadCloser, error) {
 	return t.ranges.OpenRange(ctx, 0, t.Size())
 }
 
-// Save writes everything but the bytes, for Load.
+// Save writes everything but the bytes, for LoadTable.
 func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tableHead) }
 
 // LoadTable reads a table that Save has written. Its bytes are an object of the store.
@@ -92,14 +92,14 @@ func TableIsOfRecords(name string) bool {
 // TableDepth says what a table of records is made of.
 type TableDepth int
 
-// Depths.
+// What a table of records can be made of.
 const (
 	OfIndex  TableDepth = iota // the index alone
 	OfBodies                   // the index, and the beginning of each text, for its charset and language
 )
 
-// Make makes the table of a name, api.TableOfRecords or api.TableOfLinks, of the records that fill
-// adds.
+// Make makes the table called name, api.TableOfRecords or api.TableOfLinks, of the records that
+// fill adds.
 func (x *Tables) Make(ctx context.Context, a *account.Account, name string, depth TableDepth, fill func(TableSink) error) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
 		if name == api.TableOfLinks {
@@ -138,7 +138,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	return t, nil
 }
 
-// Open opens a table for an account, as a file of a name. It fails with results.ErrChanged if
+// Open opens a table for an account, as a file called name. It fails with results.ErrChanged if
 // anything of the archive was withdrawn since, or the account's scope has changed.
 func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
@@ -165,7 +165,7 @@ const (
 	atOnce     = 256      // rows that go to the Parquet writer at once
 )
 
-// recordWriter writes a table of records.
+// recordWriter writes a table of records. It holds about a row group in memory.
 type recordWriter struct {
 	to   *parquet.GenericWriter[row]
 	next []row

@@ -18,7 +18,7 @@ import (
 	"sheaf/serve/texts"
 )
 
-// textRow is one row of the table of texts: a page of which a server sent HTML.
+// textRow is one row of the table of texts: a page that a server sent as HTML.
 type textRow struct {
 	SURTKey   string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
@@ -39,7 +39,7 @@ type textRow struct {
 	Edition string `parquet:"edition,dict"`
 }
 
-// Of texts less is held at once than of other rows, which are short.
+// Fewer texts are held at once than other rows, since those are short.
 const (
 	textsAtOnce = 32       // pages that are read before their rows are written
 	textGroup   = 32 << 20 // bytes of text in a row group
@@ -169,8 +169,8 @@ func (w *textWriter) finish(ctx context.Context) error {
 	return err
 }
 
-// MakeTexts makes the texts of what an edition brought of hosts, which come in the order of the
-// tree: as a table, and as a WET file. Each page is read once.
+// MakeTexts makes the texts of hosts' pages, as a table and as a WET file. hosts are in the order
+// of the tree. Each page is read once.
 func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *account.Account, hosts []*library.Host) (table, wet *Table, err error) {
 	table, err = x.write(ctx, a, func(to io.Writer) (rows int64, err error) {
 		wet, err = x.write(ctx, a, func(second io.Writer) (int64, error) {

@@ -47,7 +47,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 	return nil
 }
 
-// next works on one job, if there is one. It reports whether there was.
+// next works on one job, if any is free. It reports whether to look for another at once.
 func (j *Jobs) next(ctx context.Context) bool {
 	job, err := j.claim(ctx, time.Now())
 	if err != nil || job == nil {
@@ -71,7 +71,8 @@ func (j *Jobs) next(ctx context.Context) bool {
 	return true
 }
 
-// claim takes the oldest job that no worker has, or returns nil.
+// claim takes the oldest job that no living worker has, or returns nil. It gives up a job after
+// maxDeaths.
 func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 	const free = `(state = 'queued' OR state = 'running' AND beat < ?)`
 	dead := db.Millis(now.Add(-deadAfter))
@@ -124,7 +125,7 @@ func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error
 	return n > 0, err
 }
 
-// own updates a job's row if the job is still this worker's.
+// own updates a job's row if the job is still this worker's, or else returns errCancelled.
 func (j *Jobs) own(ctx context.Context, job *Job, change string, args ...any) error {
 	ok, err := j.set(ctx, change+` WHERE id = ? AND worker = ? AND state = 'running'`, append(args, job.ID, job.worker)...)
 	if err == nil && !ok {

@@ -61,7 +61,7 @@ type Measured struct {
 	Each      []time.Duration // how long each request took; may be empty
 }
 
-// Add adds another measurement.
+// Add adds another measurement's numbers to this one's.
 func (m *Measured) Add(o Measured) {
 	m.N, m.Took, m.CPU, m.Each = m.N+o.N, m.Took+o.Took, m.CPU+o.CPU, append(m.Each, o.Each...)
 }
@@ -69,7 +69,7 @@ func (m *Measured) Add(o Measured) {
 // Requests returns requests a second.
 func (m Measured) Requests() float64 { return float64(len(m.Each)) / m.Took.Seconds() }
 
-// Slow returns how long the slowest in 100 requests took at least.
+// Slow returns the 99th percentile of the requests' times. Each must not be empty.
 func (m Measured) Slow() time.Duration {
 	all := slices.Sorted(slices.Values(m.Each))
 	return all[len(all)*99/100]
@@ -81,7 +81,8 @@ func (m Measured) Rate() float64 { return float64(m.N) / m.Took.Seconds() }
 // PerGiB returns the server's CPU seconds for 2³⁰ bytes.
 func (m Measured) PerGiB() float64 { return m.CPU.Seconds() / (float64(m.N) / (1 << 30)) }
 
-// Number returns the value of an environment variable if it is a positive number; else otherwise.
+// Number returns an environment variable's value if that is a positive number, and otherwise the
+// default.
 func Number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
 		return n

@@ -151,7 +151,7 @@ func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) stri
 	return v.Edition
 }
 
-// batch seals and stores a batch.
+// batch seals and stores a batch, every other one as a pack.
 func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Batch, []catalog.SegmentEntry) {
 	s.t.Helper()
 	ctx := context.Background()

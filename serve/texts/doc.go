@@ -3,11 +3,11 @@
 //
 // # Main text
 //
-// A page is read once, token by token, into blocks: paragraphs, headings, cells, lines. Of each is
-// known how much of it lies in links, and whether it is within an element that by its name, class
-// or role is for finding one's way, such as nav and sidebar. The main text is what is left without
-// these, and without the rows of links at the beginning and at the end. Of a page that has nothing
-// but links, all is main text.
+// A page is read once, token by token, into blocks: paragraphs, headings, cells, lines. Of each
+// block it is known how much of it lies in links, and whether an element around it is for finding
+// one's way by its name, class or role, such as nav and sidebar. The main text is what is left
+// without these blocks, and without the rows of links at the beginning and at the end. Of a page
+// that has nothing but links, all is main text.
 //
 // No tree is built. So the time grows with the length alone, however elements are nested, and of
 // a page no more than MaxBody bytes are looked at.

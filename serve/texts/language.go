@@ -196,8 +196,8 @@ func (s *signs) judge(declared, charset string) string {
 	}
 }
 
-// others returns the language of a text in another script, which may be declared as one of the
-// script's less frequent languages; empty if there is no such text.
+// others returns the language of a text in another script: the declared one if it has that script,
+// or else the script's most frequent; empty if there is no such text.
 func (s *signs) others(declared string) string {
 	most, languages := 0, ""
 	for _, script := range []struct {

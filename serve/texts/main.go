@@ -57,7 +57,7 @@ func chars(blocks []block) (n int) {
 	return n
 }
 
-// In characters.
+// Lengths, in letters and digits.
 const (
 	sentence = 20  // of a block that is more than a name
 	enough   = 100 // of a text that may be all that a page has
@@ -91,8 +91,8 @@ func trim(all []block) []block {
 	return left
 }
 
-// withoutLines leaves out lines that stand below the text, and what is behind them. Those of a
-// section about such things stay.
+// withoutLines leaves out lines that stand below the text, and what is behind them. If the first
+// such line comes right below a heading, all stay.
 func withoutLines(all []block) []block {
 	to, below := len(all), 0
 	for i := len(all) - 1; i > 0; i-- {

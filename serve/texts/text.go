@@ -18,7 +18,7 @@ type Text struct {
 	Reason   string // why Main is empty, or not all of it
 }
 
-// Reasons.
+// Values of Text.Reason.
 const (
 	NoText  = "no text" // the page has no words
 	Frames  = "frames"  // the page only says which others to show
@@ -35,8 +35,8 @@ func IsPage(contentType string, head []byte) bool {
 	return false
 }
 
-// Extract takes the text out of a page. body is its beginning, of which MaxBody bytes are looked
-// at.
+// Extract takes the text out of a page. body is the page's beginning; at most MaxBody bytes of it
+// are looked at.
 func Extract(body []byte, contentType string) *Text {
 	t := &Text{}
 	if len(body) > MaxBody {
@@ -71,8 +71,8 @@ func read(body []byte, contentType string) (*page, media.Charset) {
 	return walk(text, media.Sniff(contentType, body) == "application/xhtml+xml"), cs
 }
 
-// CharsetName returns the name of a charset as Common Crawl writes it, that of MIME such as
-// Shift_JIS and UTF-8.
+// CharsetName returns a charset's MIME name, as Common Crawl writes it, such as Shift_JIS and
+// UTF-8. If MIME has none, it returns name.
 func CharsetName(name string) string {
 	enc, err := htmlindex.Get(name)
 	if err != nil {

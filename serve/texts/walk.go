@@ -179,7 +179,7 @@ func (w *walker) start(z *media.Tokenizer, empty bool) atom.Atom {
 	return tag
 }
 
-// void are the elements without an end that have attributes as others do.
+// void are the elements that have no end tag.
 var void = map[atom.Atom]bool{
 	atom.Area: true, atom.Base: true, atom.Br: true, atom.Col: true, atom.Embed: true, atom.Frame: true, atom.Hr: true, atom.Img: true, atom.Input: true,
 	atom.Link: true, atom.Meta: true, atom.Param: true, atom.Source: true, atom.Track: true, atom.Wbr: true,
@@ -250,10 +250,11 @@ func wide(r rune) bool {
 	return r >= 0x3000 && r < 0xa000 || r >= 0xf900 && r < 0xfb00 || r >= 0xff00 && r < 0xffe0 || r >= 0x20000 && r < 0x30000
 }
 
-// maxBlocks is how many blocks a page has at most. The rest is in the last one.
+// maxBlocks is how many blocks a page has at most. Of the rest only the characters are counted, in
+// the last block.
 const maxBlocks = 100_000
 
-// end ends the block.
+// end adds the block, unless it has no text, and begins the next.
 func (w *walker) end() {
 	w.blank, w.broken = false, false
 	if w.text.Len() > 0 {
@@ -268,7 +269,7 @@ func (w *walker) end() {
 	w.chars, w.linked, w.cell = 0, 0, false
 }
 
-// attributes are those of a tag that matter.
+// attributes are the attributes of a tag that matter here.
 type attributes struct {
 	href       bool
 	lang, role string
@@ -343,7 +344,7 @@ func aside(tag atom.Atom, a *attributes) bool {
 	return false
 }
 
-// clean makes blanks of characters that control something.
+// clean replaces each control character by a blank.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

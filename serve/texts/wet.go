@@ -14,7 +14,7 @@ import (
 )
 
 // ISO3 returns the language's code of ISO 639-3, as Common Crawl writes it: jpn for ja. It is empty
-// if there is none.
+// if the language is not known.
 func ISO3(lang string) string {
 	base, err := language.ParseBase(lang)
 	if lang == "" || err != nil {
@@ -40,7 +40,7 @@ type WET struct {
 // member is how much text is compressed at once, in bytes. The file's bytes depend on it.
 const member = 1 << 20
 
-// NewWET begins a file.
+// NewWET begins a file with its warcinfo record. The file needs no end.
 func NewWET(to io.Writer) (*WET, error) {
 	w := &WET{to: to, zip: pgzip.NewWriter(to)}
 	if err := w.zip.SetConcurrency(member, 2); err != nil {
@@ -50,7 +50,7 @@ func NewWET(to io.Writer) (*WET, error) {
 	return w, w.record(fmt.Appendf(nil, "WARC-Type: warcinfo\r\nWARC-Record-ID: %s\r\nWARC-Date: 1999-01-01T00:00:00Z\r\nContent-Type: application/warc-fields\r\n", id(fields)), fields)
 }
 
-// Add writes the text of a page. It writes none if the page has no title and no text.
+// Add writes the text of a page. It writes nothing if the page has no title and no text.
 func (w *WET) Add(t *Text, of Origin) error {
 	block := t.Main
 	if t.Title != "" {

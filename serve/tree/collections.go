@@ -41,7 +41,7 @@ func (t *Tree) Collections(ctx context.Context, a *account.Account) ([]catalog.I
 	})
 }
 
-// seenOf walks the entries of a collection that the account sees.
+// seenOf yields a collection's entries that lie in the account's scope.
 func seenOf(ctx context.Context, v *library.AccountView, c catalog.ImportedCollection) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, root := range v.Scope {

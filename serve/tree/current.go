@@ -41,8 +41,8 @@ const (
 	currentVolumes = "volumes.json"
 )
 
-// Current says which hosts lie in each volume of the latest versions of a domain's pages. The
-// versions are the latest of the time when an edition had been published.
+// Current says which hosts lie in each volume of a domain's latest versions. These are the latest
+// versions of the time when the edition had been published.
 type Current struct {
 	Edition string    `json:"edition"`
 	Domain  string    `json:"domain"` // a top-level domain, such as jp
@@ -61,9 +61,8 @@ func (c Current) list(volume string) string { return c.key(volume + ".jsonl.gz")
 // Same reports whether two are of the same domain and edition.
 func (c Current) Same(as Current) bool { return c.Edition == as.Edition && c.Domain == as.Domain }
 
-// StoredCurrents returns what is stored of volumes of the latest versions, in the order of the
-// editions' names: those that are complete, and those that are not, with nothing but their names.
-// One whose Current is damaged is not complete.
+// StoredCurrents returns the stored volumes of the latest versions, in the order of the editions'
+// names. begun are those without a Current or with a damaged one: only Edition and Domain are set.
 func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Current, err error) {
 	for info, err := range st.List(ctx, CurrentPrefix, "") {
 		if err != nil {
@@ -97,8 +96,8 @@ func DeleteCurrent(ctx context.Context, st store.Store, c Current) error {
 	return c.deleteFrom(ctx, st, "")
 }
 
-// deleteFrom deletes the lists from a key on. The Current, which shows the volumes, goes first, so
-// that nobody opens one without its list.
+// deleteFrom deletes c's lists from key on. It deletes the Current first, so that nobody opens a
+// volume without its list.
 func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) error {
 	if err := st.Delete(ctx, c.key(currentVolumes)); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) err
 	return nil
 }
 
-// currents returns the volumes of the latest versions that there are.
+// currents returns all complete volumes of the latest versions. It caches them for TablesFreshFor.
 func (t *Tree) currents(ctx context.Context) ([]Current, error) {
 	key := fmt.Sprintf("volumes of the latest versions %d", time.Now().UnixNano()/int64(TablesFreshFor))
 	return cache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]Current, int64, error) {
@@ -127,9 +126,9 @@ func (t *Tree) currents(ctx context.Context) ([]Current, error) {
 	})
 }
 
-// NewestCurrent returns the directory of the newest volumes of the latest versions that an account
-// sees of a top-level domain, such as current/20261121/jp, and their edition; nothing if there are
-// none.
+// NewestCurrent returns the directory of a top-level domain's newest volumes of the latest
+// versions, such as current/20261121/jp, and their edition. Both are empty if the account sees no
+// such directory.
 func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain string) (dir, edition string, err error) {
 	all, err := t.currents(ctx)
 	if err != nil {
@@ -169,8 +168,8 @@ func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err e
 	return spans, err
 }
 
-// findCurrent finds a path below /current. That is a directory for each edition, with one for each
-// domain.
+// findCurrent finds a path below /current. It has a directory for each edition, which has one for
+// each domain.
 func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, error) {
 	edition, rest, _ := strings.Cut(name, "/")
 	domain, file, deep := strings.Cut(rest, "/")
@@ -215,7 +214,7 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, 
 	return directoryOf(dirCurrent, found, func(of source) string { return of.name }), nil
 }
 
-// directoryOf returns a directory of directories, with a name for each source.
+// directoryOf returns a directory of directories, one for each name that entry returns.
 func directoryOf(name string, found []source, entry func(source) string) *library.Entry {
 	return library.Directory(name, found[len(found)-1].published(), func(_ context.Context, emit func(library.Node) error) error {
 		last := ""
@@ -243,8 +242,8 @@ func currentSegments(ctx context.Context, v *library.AccountView, of source, par
 	}
 }
 
-// measured returns what is known of the archives in a volume, by their keys. Others are measured
-// again, so a list that is damaged or gone costs nothing but time.
+// measured returns what is known of the archives in a volume, by their keys. Archives that it lacks
+// are measured again, so a list that is damaged or gone costs nothing but time.
 func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]library.Measure {
 	list, err := t.readMeasures(ctx, c, volume)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

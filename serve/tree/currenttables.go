@@ -26,7 +26,8 @@ func (t *Tree) CurrentFolders(ctx context.Context) (folders []string, err error)
 	return slices.Compact(folders), err
 }
 
-// CurrentVolumes is Volumes for the volumes of the latest versions whose tables have a folder.
+// CurrentVolumes is Volumes for those volumes of the latest versions that have their tables in
+// folder.
 func (t *Tree) CurrentVolumes(ctx context.Context, a *account.Account, folder string, each func(VolumeOf) error) error {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
@@ -57,9 +58,9 @@ func currentSource(ctx context.Context, v *library.AccountView, c Current) (sour
 	return source{c.Edition, []catalog.Edition{ed}, c.Domain, true}, err
 }
 
-// LinkTables returns the tables of a name of the newest volumes of the latest versions of each
-// domain, in the order of their names, which are their paths. While tables of the newest volumes
-// are missing, it returns those of the volumes before.
+// LinkTables returns, for each domain, the tables called name of its newest volumes of the latest
+// versions. They are sorted by Name, which is their path. While some of these tables are missing,
+// it returns those of older volumes if these are complete.
 func (t *Tree) LinkTables(ctx context.Context, name string) (tables []*library.Entry, err error) {
 	v, err := t.opt.Archive.View(ctx, Everybody)
 	if err != nil {
@@ -93,8 +94,7 @@ func (t *Tree) LinkTables(ctx context.Context, name string) (tables []*library.E
 	return tables, nil
 }
 
-// linkTables returns the tables of a name of volumes of the latest versions. complete says that
-// none is missing.
+// linkTables returns the tables called name of c's volumes. complete says that no table is missing.
 func (f *finder) linkTables(ctx context.Context, c Current, name string) (tables []*library.Entry, complete bool, err error) {
 	of, err := currentSource(ctx, f.view, c)
 	if errors.Is(err, catalog.ErrNotExist) {

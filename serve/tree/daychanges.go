@@ -129,9 +129,9 @@ func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, e
 	return hosts, nil
 }
 
-// withdrawn returns the keys of the hosts of which something was taken down, lifted or erased on a
-// day, or of which access rules began or ended to hide something, if the account saw it then. They
-// may come several times.
+// withdrawn returns the keys of hosts of which something that the account saw was taken down,
+// lifted or erased on a day. It adds the hosts of which access rules may have begun or ceased to
+// hide something. Keys may come several times.
 func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
 	v := f.view
 	key := fmt.Sprintf("withdrawn %d", v.Snap.Withdrawals())
@@ -164,8 +164,8 @@ func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err 
 	return append(keys, turned...), err
 }
 
-// turned returns the keys of hosts of which access rules may have begun or ended to hide something
-// from the account on a day. They may come several times.
+// turned returns the keys of hosts of which access rules may have begun or ceased to hide something
+// from the account on a day, sorted.
 func (f *finder) turned(ctx context.Context, day string) (keys []string, err error) {
 	end, err := f.view.Snap.DayEnd(day)
 	if err != nil {
@@ -216,7 +216,7 @@ func ofVersion[T any](ctx context.Context, v *library.AccountView, key string, c
 }
 
 // withdrawnOnly is for a day on which nothing was published. If something was withdrawn on the day,
-// it returns the newest edition before the day, whose hosts the day's directory is about.
+// it returns the newest edition before the day, which stands in for the day's editions.
 func (f *finder) withdrawnOnly(ctx context.Context, day string) ([]catalog.Edition, error) {
 	keys, err := f.withdrawn(ctx, day)
 	if err != nil || len(keys) == 0 {

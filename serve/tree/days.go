@@ -24,7 +24,7 @@ func (t *Tree) Days(ctx context.Context) ([]string, error) {
 	return daysOf(editions), err
 }
 
-// daysOf returns the days of editions, which are in the order of publication.
+// daysOf returns the days of editions, sorted, each once.
 func daysOf(editions []catalog.Edition) (days []string) {
 	for _, ed := range editions {
 		days = append(days, catalog.DayOf(ed.Name))
@@ -33,7 +33,7 @@ func daysOf(editions []catalog.Edition) (days []string) {
 	return slices.Compact(days)
 }
 
-// publishedDay is a day on which something was published, and when the last of it was.
+// publishedDay is a day on which something was published, and the time of its last publication.
 type publishedDay struct {
 	name string
 	last time.Time
@@ -158,8 +158,8 @@ func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) er
 	return nil
 }
 
-// listDomains lists the top-level domains that are in a day's editions for the account, or of which
-// something was withdrawn on the day.
+// listDomains lists the top-level domains that a day's editions, or the day's withdrawals, have for
+// the account.
 func (f *finder) listDomains(ctx context.Context, day string, editions []catalog.Edition, emit func(library.Node) error) error {
 	last := make(map[string]catalog.Edition) // by domain
 	withdrawn, err := f.withdrawn(ctx, day)
@@ -189,7 +189,7 @@ func (f *finder) listDomains(ctx context.Context, day string, editions []catalog
 	return nil
 }
 
-// domainsOf returns the top-level domains of which an edition has something for the account.
+// domainsOf returns the top-level domains in which an edition has something for the account.
 func (f *finder) domainsOf(ctx context.Context, ed catalog.Edition) ([]string, error) {
 	key := fmt.Sprintf("domains %d %q", f.view.Snap.Withdrawals(), ed.Name)
 	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (domains []string, cost int64, err error) {
@@ -302,8 +302,8 @@ func (f *finder) broughtBy(ctx context.Context, ed catalog.Edition, place string
 	})
 }
 
-// sharedSegments yields the segments of a part of several editions, host by host and then edition
-// by edition, of the hosts that an account sees. It holds all of them, which are few.
+// sharedSegments yields the segments that an account sees of a part of several editions, host by
+// host and then edition by edition. It holds all of them in memory; they are few.
 func sharedSegments(ctx context.Context, v *library.AccountView, s source, of part) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		var all []catalog.SegmentEntry

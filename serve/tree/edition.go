@@ -82,7 +82,8 @@ func (f *finder) listEditions(ctx context.Context, emit func(library.Node) error
 	return err
 }
 
-// editionText returns a text about the part of an edition. up leads from its directory to the root.
+// editionText returns a text about a part of an edition. up is the way from its directory to the
+// root.
 func (f *finder) editionText(ctx context.Context, ed catalog.Edition, keys span, name, up string) (*library.Entry, error) {
 	d := library.Document{
 		Name: name, Type: "text/plain; charset=utf-8", Modified: source{}.modified(f.view, part{keys, []catalog.Edition{ed}}),
@@ -199,21 +200,21 @@ func pick[T any](name string, all func() ([]T, error)) (one T, err error) {
 	return parts[n-1], nil
 }
 
-// editionHosts yields the hosts of a part of an edition that the account sees, in the order of
-// their keys, each with what the edition brought of it.
+// editionHosts yields the hosts that the account sees in a part of an edition, in the order of
+// their keys, each with what the edition brought.
 func editionHosts(ctx context.Context, v *library.AccountView, edition string, part span) iter.Seq2[*library.Host, error] {
 	return v.HostsOf(editionSegments(ctx, v, edition, v.Scope, part))
 }
 
-// editionSegments yields what a part of an edition has of the hosts of a scope.
+// editionSegments yields the segments that a part of an edition has of a scope's hosts.
 func editionSegments(ctx context.Context, v *library.AccountView, edition string, scope account.Scope, part span) iter.Seq2[catalog.SegmentEntry, error] {
 	return segmentsWithin(scope, part, func(after string) iter.Seq2[catalog.SegmentEntry, error] {
 		return v.Snap.EditionAfter(ctx, edition, after)
 	})
 }
 
-// segmentsWithin yields the entries of a part's hosts of a scope. walk yields entries in the order
-// of their hosts' keys, from behind a key.
+// segmentsWithin yields the entries of those of a part's hosts that a scope has. walk yields the
+// entries of hosts with keys behind after, in the order of the keys.
 func segmentsWithin(scope account.Scope, part span, walk func(after string) iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[catalog.SegmentEntry, error] {
 	var prefixes []string // of the keys in the scope
 	for _, root := range scope {

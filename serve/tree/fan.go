@@ -92,8 +92,8 @@ func level(ctx context.Context, v *library.AccountView, place, letters string, e
 	}
 }
 
-// fan lists the directories that divide those entries of a level that begin with letters, and the
-// entry whose name is just letters.
+// fan divides a level's entries that begin with letters. It lists a directory for each next letter,
+// and the entry whose name is just letters.
 func (f *finder) fan(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	for after := before(letters); ; {
 		next, err := f.view.Snap.Children(ctx, place, after, 1)

@@ -53,8 +53,8 @@ func (f *finder) findFeed(ctx context.Context, name string) (*library.Entry, err
 	}), err
 }
 
-// checkpoint returns the catalog's checkpoint of a number, which never changes. To find it the log
-// is read.
+// checkpoint returns the catalog's checkpoint of a number. It reads the log, and caches the
+// checkpoint, which never changes.
 func (f *finder) checkpoint(ctx context.Context, seq int64) (catalog.Checkpoint, error) {
 	key := fmt.Sprintf("checkpoint %d", seq)
 	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (catalog.Checkpoint, int64, error) {

@@ -22,7 +22,7 @@ type finder struct {
 	view *library.AccountView
 }
 
-// errStop ends a listing of which no more is wanted.
+// errStop ends a listing before its end.
 var errStop = errors.New("stop")
 
 // directory returns the entry of a directory that may have changed with the version.
@@ -30,7 +30,7 @@ func (f *finder) directory(name string, list library.List) *library.Entry {
 	return library.Directory(name, f.view.Snap.Published(), list)
 }
 
-// listNames lists names that find finds. It ends with the first error.
+// listNames emits the node that find finds for each name. It ends with the first error.
 func listNames(ctx context.Context, names []string, emit func(library.Node) error, find func(context.Context, string) (*library.Entry, error)) error {
 	for _, name := range names {
 		e, err := find(ctx, name)

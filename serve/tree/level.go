@@ -84,8 +84,8 @@ func (f *finder) children(ctx context.Context, place, letters string, emit func(
 	return level(ctx, f.view, place, letters, emit)
 }
 
-// waysDown lists, of a place above the account's scope, the directories that lead into the scope
-// and whose names begin with letters. It looks for these only, and does not read the whole level.
+// waysDown lists the directories that lead from a place above the account's scope into the scope,
+// if their names begin with letters. It looks for these only, and does not read the whole level.
 func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	last := ""
 	for _, root := range f.view.Scope { // sorted, so that the same way down comes together

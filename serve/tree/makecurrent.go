@@ -18,10 +18,10 @@ import (
 	"sheaf/serve/library"
 )
 
-// MakeCurrent makes what is stored for volumes of the latest versions of a domain's pages, as an
-// account sees them. It goes on where an earlier call ended. Hosts of which nothing was published
-// since an earlier Current cost little: its lists have them. After each volume it calls between
-// with the time that the volume took.
+// MakeCurrent makes and stores the lists of volumes of a domain's latest versions, as an account
+// sees them. It goes on where an earlier call ended. Hosts of which nothing was published since an
+// earlier Current cost little: its lists have them. After each volume it calls between with the
+// time that the volume took.
 //
 // It must not be called concurrently for the same domain and edition.
 func (t *Tree) MakeCurrent(ctx context.Context, a *account.Account, edition, domain string, earlier Current, between func(context.Context, time.Duration) error) (Current, error) {

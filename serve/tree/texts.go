@@ -12,8 +12,8 @@ import (
 	"sheaf/serve/library"
 )
 
-// cutTexts divides the name of a file of a host's texts into that of the archive whose pages they
-// are of, and the form.
+// cutTexts divides the name of a file with a host's texts into the form and, before it, the name of
+// the archive that has the pages.
 func cutTexts(file string) (archived, form string, ok bool) {
 	for _, form := range VolumeTexts {
 		if archived, ok := strings.CutSuffix(file, "."+form); ok && archived != "" {

@@ -95,7 +95,7 @@ const (
 	defaultVolume = 1 << 30
 )
 
-// New returns the tree of an archive.
+// New returns the tree of opt.Archive. Where opt has defaults, it applies them.
 func New(opt Options) *Tree {
 	if opt.Widest == 0 {
 		opt.Widest = defaultWidest
@@ -222,7 +222,8 @@ func (f *finder) find(ctx context.Context, name string) (*library.Entry, error) 
 	return f.levelDirectory(ctx, place)
 }
 
-// root returns the root directory.
+// root returns the root directory. It does not list /ls-lR.gz, nor directories that have nothing
+// yet.
 func (f *finder) root() *library.Entry {
 	return f.directory("/", func(ctx context.Context, emit func(library.Node) error) error {
 		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirDays, dirEditions, api.Dir} {
@@ -241,7 +242,7 @@ func (f *finder) root() *library.Entry {
 	})
 }
 
-// rootText returns a text at the root.
+// rootText returns README, or LATEST or ls-lR.gz once there is an edition.
 func (f *finder) rootText(ctx context.Context, name string) (*library.Entry, error) {
 	const media = "text/plain; charset=utf-8"
 	if name == fileReadme {

@@ -69,7 +69,8 @@ func (f *finder) volumesFile(ctx context.Context, of source, name string) (*libr
 	return v.File(ctx, volume, suffix)
 }
 
-// volumesDirectory returns the directory of a domain's volumes, if there is anything in them.
+// volumesDirectory returns the directory of a domain's volumes, if there is anything in them, or
+// something of a day's was withdrawn or has expired.
 func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entry, error) {
 	dir := library.Directory(path.Base(of.place), of.published(), func(ctx context.Context, emit func(library.Node) error) error {
 		return f.listVolumes(ctx, of, emit)
@@ -125,7 +126,7 @@ func (s source) tables() string {
 	return s.name
 }
 
-// volumesManifest returns the list of the files of a domain's volumes. That of a day begins with a
+// volumesManifest returns the list of the files of a domain's volumes. A day's list begins with a
 // line about the day.
 func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry, error) {
 	var list bytes.Buffer
@@ -183,7 +184,7 @@ func (f *finder) listVolumes(ctx context.Context, of source, emit func(library.N
 	return emit(e.Node)
 }
 
-// eachVolumeFile calls emit with the files of a domain's volumes, and the tables of what they have.
+// eachVolumeFile calls emit with the files of changes, then with each volume's files and tables.
 func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(library.Node) error) error {
 	parts, err := f.volumeParts(ctx, of)
 	if err != nil {
@@ -220,8 +221,8 @@ func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(librar
 	return nil
 }
 
-// VolumeOf is a volume of a domain's hosts, of a day or of the latest versions, in one version of
-// the catalog.
+// VolumeOf is a volume of a domain, for a day or for the latest versions, in one version of the
+// catalog.
 type VolumeOf struct {
 	Domain, Name string    // such as jp and 00001
 	Modified     time.Time // when something of it was last published, taken down or shown again
@@ -229,7 +230,7 @@ type VolumeOf struct {
 	Make         func(context.Context) (*library.Volume, error)
 }
 
-// Newest returns the newest edition's name, "" if there is none, and a key of what an account sees.
+// Newest returns the newest edition's name, "" before the first, and a key of what an account sees.
 // While that key is the same, so is the tree.
 func (t *Tree) Newest(ctx context.Context, a *account.Account) (edition, sees string, err error) {
 	v, err := t.opt.Archive.View(ctx, a)
@@ -353,7 +354,7 @@ func (s source) base(h *library.Host) string {
 	return first
 }
 
-// published returns when the last edition was published.
+// published returns the time of the last edition's publication.
 func (s source) published() time.Time { return s.editions[len(s.editions)-1].Published }
 
 // segments yields what a part of the source has of the hosts that an account sees.
@@ -367,8 +368,9 @@ func (s source) segments(ctx context.Context, v *library.AccountView, part part)
 	return editionSegments(ctx, v, part.editions[0].Name, v.Scope.Under(s.place), part.span)
 }
 
-// modified returns when the last edition of a part was published, or when something of the part was
-// last taken down, hidden or shown again: programs that compare times fetch it anew.
+// modified returns the time when the last edition of a part was published or, if later, when
+// something of the part was last taken down, hidden or shown again. So programs that compare times
+// fetch it anew.
 func (s source) modified(v *library.AccountView, part part) time.Time {
 	published := part.editions[len(part.editions)-1].Published
 	return v.Modified(published, s.place, func(a catalog.Alteration) bool {

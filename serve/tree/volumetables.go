@@ -37,7 +37,7 @@ var (
 	CurrentTables = []string{api.TableOfLinks, api.TableOfInlinks, api.TableOfLinkHosts}
 )
 
-// VolumeTable is a stored table of a volume.
+// VolumeTable is a stored table of a volume, as its key and length tell it.
 type VolumeTable struct {
 	Day, Domain, Volume string    // such as 20261121, jp and 00001
 	Name                string    // one of VolumeTables, VolumeTexts or CurrentTables
@@ -83,7 +83,7 @@ func parseTableKey(info store.Info) (t VolumeTable, ok bool) {
 // OfCurrent reports whether the volume is one of the latest versions.
 func (t VolumeTable) OfCurrent() bool { return strings.HasPrefix(t.Day, currentTables) }
 
-// StoredTables lists the tables of volumes whose keys begin with TablesPrefix and under.
+// StoredTables lists the stored tables with keys that begin with TablesPrefix + under.
 func StoredTables(ctx context.Context, st store.Store, under string) (all []VolumeTable, err error) {
 	for info, err := range st.List(ctx, TablesPrefix+under, "") {
 		if err != nil {

@@ -35,8 +35,8 @@ type (
 	}
 )
 
-// FeedID returns the permanent ID of the feed of an account, or of one of its watches, whatever its
-// address (RFC 4287, 4.2.6).
+// FeedID returns the permanent ID of an account's feed or, if watch is not empty, of the feed of
+// that watch. It does not depend on the feed's address (RFC 4287, 4.2.6).
 func FeedID(account, watch string) string {
 	if watch != "" {
 		return "urn:sheaf:" + watch

@@ -21,7 +21,7 @@ const (
 	byWebhook channel = "webhook"
 )
 
-// state is the state of a delivery.
+// state says whether a delivery is still to be sent.
 type state string
 
 const (
@@ -30,7 +30,8 @@ const (
 	dead    state = "dead" // given up
 )
 
-// delivery is a row of what is to be sent. One mail may have many.
+// delivery is a notice, or a request to confirm, that is to be sent by one channel. One mail may
+// have many.
 type delivery struct {
 	id       string
 	watch    string
@@ -121,8 +122,8 @@ func (s *deliverer) deliverDue(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// hold renews the claims to deliveries that are to be sent now. It reports whether all of them are
-// still this process's; they may have waited too long.
+// hold renews the claims to deliveries that are to be sent now. It reports whether this process
+// still has all of them: a claim ends if its delivery waits too long.
 func (s *deliverer) hold(ctx context.Context, long time.Duration, list ...delivery) (mine bool, err error) {
 	until := s.table.now().Add(long + claimFor)
 	for _, d := range list {
@@ -167,8 +168,9 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	return mine, nil
 }
 
-// settle notes how a delivery ended. If it failed it is tried again at the time given; the zero
-// time means after its own pause. If noting fails, it is sent again when its claim ends.
+// settle notes how a delivery ended. After a failure, again is the time of the next attempt; zero
+// means after the delivery's own pause. After a refusal, or the last attempt, the delivery is given
+// up. If noting fails, the delivery is sent again when its claim ends.
 func (s *deliverer) settle(ctx context.Context, d delivery, cause error, again time.Time) {
 	now := s.table.now()
 	if again.IsZero() {
@@ -207,7 +209,7 @@ func (s *deliverer) stop(ctx context.Context, d delivery, why string) error {
 	return err
 }
 
-// refusal is a failure that would be the same next time.
+// refusal is a failure for good: the next attempt would fail too.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }

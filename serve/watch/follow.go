@@ -161,7 +161,7 @@ func (f *follower) noticesFor(ctx context.Context, w *Watch, a *account.Account,
 }
 
 // advance writes what was caught, the notices' deliveries and the new place in one transaction. It
-// does nothing if the place is not where it was.
+// does nothing if another process has moved the place.
 func (f *follower) advance(ctx context.Context, from, to int64, got *catch) error {
 	return db.Transact(ctx, f.table.db, nil, func(tx *sql.Tx) error {
 		n, err := db.Exec(ctx, tx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from)
@@ -192,7 +192,8 @@ func (f *follower) advance(ctx context.Context, from, to int64, got *catch) erro
 	})
 }
 
-// deliveries returns the deliveries of a notice.
+// deliveries returns what is to be sent of a notice: a mail, a call of the webhook, both or
+// nothing.
 func (f *follower) deliveries(n *found) (list []delivery) {
 	if n.of.Email != "" && !n.of.Waiting && n.of.MailStopped == "" {
 		list = append(list, delivery{id: n.ID + "-mail", watch: n.Watch, notice: n.ID, channel: byMail, due: f.nextMail(n.of.Every, n.Found)})
@@ -203,8 +204,8 @@ func (f *follower) deliveries(n *found) (list []delivery) {
 	return list
 }
 
-// nextMail returns when a change found at a time is mailed: at once, at the next full hour, or in
-// the next morning.
+// nextMail returns the time at which a change is mailed: when it is found, at the next full hour,
+// or at seven on the next morning.
 func (f *follower) nextMail(every Cadence, at time.Time) time.Time {
 	const morning = 7
 	local := at.In(f.zone)

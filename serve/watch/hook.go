@@ -25,15 +25,14 @@ import (
 
 const hookTime = 20 * time.Second // limit for one call
 
-// hooks calls webhooks.
+// hooks calls webhooks, and lets those that fail rest.
 type hooks struct {
 	table  *table
 	client *http.Client
 }
 
-// hookClient returns the client of webhooks. It goes where consumers say. So, unless private is
-// set, it goes only to addresses that everybody can reach; it follows no redirects, and reads
-// little.
+// hookClient returns the client of webhooks. Consumers choose the addresses that it calls. So it
+// follows no redirects, reads little and, unless private is set, connects only to public addresses.
 func hookClient(private bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTime}
 	if !private {

@@ -51,8 +51,9 @@ func (h *hooks) answered(ctx context.Context, w *Watch) error {
 	return err
 }
 
-// rest notes that a call failed, and returns when the next one may be made. Of several calls that
-// were under way at once only the first counts. It gives up notices that have waited too long.
+// rest notes that a call failed, and returns the time from which on the next call may be made. Of
+// several calls that were under way at once only the first counts. It gives up notices that have
+// waited too long.
 func (h *hooks) rest(ctx context.Context, w *Watch, t turn, why string) (time.Time, error) {
 	now := h.table.now()
 	next := now.Add(mailer.Pause(t.failed + 1))

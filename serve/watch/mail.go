@@ -34,14 +34,14 @@ type item struct {
 	Link    string // ends the mails, or confirms
 }
 
-// mails sends mails.
+// mails composes mails, and gives them to the mail server.
 type mails struct {
 	table  *table
 	server *mailer.Server // nil: none
 	zone   *time.Location
 }
 
-// add adds a delivery to a letter.
+// add adds a delivery to a letter. If its notice was deleted, the letter does not show it.
 func (s *mails) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
 	l.of = append(l.of, d)
 	if d.notice == "" {
@@ -142,7 +142,8 @@ func (l *letter) ends() (list []item) {
 	return list
 }
 
-// send gives a letter to the mail server.
+// send gives a letter to the mail server. It fails with a refusal if the server refuses the letter
+// for good.
 func (s *mails) send(ctx context.Context, l *letter) error {
 	if s.server == nil {
 		return errors.New("no mail server is set")

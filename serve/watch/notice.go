@@ -43,7 +43,7 @@ type Notice struct {
 	Stored  string    `json:"stored,omitempty"` // link to all stored versions
 }
 
-// name returns the name of the notice's page for people.
+// name returns the page's title or, if it has none, its URL.
 func (n *Notice) name() string {
 	if n.Title != "" {
 		return n.Title
@@ -75,7 +75,7 @@ func TitleOf(ctx context.Context, url string, at time.Time, captures []*records.
 	return mailer.OneLine(content.Title)
 }
 
-// link sets the links.
+// link sets the notice's links. base is the service's URL.
 func (n *Notice) link(base string) {
 	n.Stored = base + replay.VersionsPath(n.URL)
 	if n.What != PageGone {

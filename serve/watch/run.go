@@ -20,7 +20,8 @@ func (s *Watches) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// repeat calls step until ctx ends, and pauses if there is no more to do at once or an error.
+// repeat calls step until ctx ends. It pauses after an error, and when there is no more to do at
+// once.
 func (s *Watches) repeat(ctx context.Context, pause time.Duration, what string, step func(context.Context) (more bool, err error)) error {
 	for ctx.Err() == nil {
 		more, err := step(ctx)

@@ -22,7 +22,7 @@ const watchColumns = `id, account, kind, host, url, address, body, media, email,
 const collection = `COALESCE((SELECT CASE WHEN h.state = 'accepted' AND h.waiting = 0 THEN 'collected' ELSE h.state END
 	FROM hosts h WHERE h.name = watches.host), 'requested')`
 
-// watches returns watches.
+// watches returns the watches that the SQL condition where selects.
 func (t *table) watches(ctx context.Context, where string, args ...any) (list []*Watch, err error) {
 	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
 		w, created, once, saved := new(Watch), int64(0), int64(0), int64(0)
@@ -37,7 +37,7 @@ func (t *table) watches(ctx context.Context, where string, args ...any) (list []
 	return list, err
 }
 
-// watch returns a watch. It fails with ErrNoWatch.
+// watch returns the watch with an ID, of any account. It fails with ErrNoWatch.
 func (t *table) watch(ctx context.Context, id string) (*Watch, error) {
 	return one(t.watches(ctx, `id = ?`, id))
 }
@@ -54,7 +54,7 @@ func one(list []*Watch, err error) (*Watch, error) {
 
 const noticeColumns = `id, watch, account, what, url, title, at, before, edition, found`
 
-// notices returns notices with their links.
+// notices returns the notices that the SQL condition where selects, with their links.
 func (t *table) notices(ctx context.Context, where string, args ...any) (list []*Notice, err error) {
 	list = []*Notice{}
 	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
@@ -85,7 +85,8 @@ func (t *table) notice(ctx context.Context, id string) (*Notice, error) {
 // for one visit are kept.
 const keepSent = 30 * 24 * time.Hour
 
-// sweep deletes old notices and deliveries.
+// sweep deletes notices, deliveries, webhooks' rests and watches for one visit that are older than
+// keepSent.
 func (t *table) sweep(ctx context.Context) (more bool, err error) {
 	before := db.Millis(t.now().Add(-keepSent))
 	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`,

@@ -120,7 +120,7 @@ type Wish struct {
 	Once    bool    `json:"once,omitempty" doc:"only have the page saved now, and be told of nothing"`
 }
 
-// ErrWish says what is wrong with a wish.
+// ErrWish says that a wish is not valid.
 var ErrWish = errors.New("watch")
 
 // Limits for a wish, in bytes.
@@ -132,7 +132,7 @@ const (
 
 const formMedia = "application/x-www-form-urlencoded"
 
-// badWish returns an ErrWish.
+// badWish returns an ErrWish that says what is wrong.
 func badWish(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrWish, fmt.Sprintf(format, args...))
 }

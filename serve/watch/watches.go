@@ -60,7 +60,7 @@ type Watches struct {
 	deliverer *deliverer
 }
 
-// New keeps watches in the tables of opt.DB.
+// New returns the watches in the tables of opt.DB. Run finds changes and delivers notices.
 func New(opt Options) (*Watches, error) {
 	if opt.DB == nil || opt.Records == nil || opt.Account == nil {
 		return nil, errors.New("watch: options lack a database, records or accounts")
@@ -209,7 +209,7 @@ func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, a
 		WHERE d.watch IN (SELECT id FROM watches WHERE `+where+`) AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, append(args, sent)...)
 }
 
-// Deliveries counts the notices of all watches that one channel has still to deliver.
+// Deliveries counts the notices, of all watches, that one channel has not delivered.
 type Deliveries struct {
 	Channel string    // mail or webhook
 	Waiting int64     // to be sent for the first time
@@ -218,7 +218,7 @@ type Deliveries struct {
 	Due     time.Time // when the first delivery that waits or fails is, or was, to be sent; zero: there is none
 }
 
-// Deliveries returns the sums of all accounts by channel. It reads only what is not sent.
+// Deliveries returns the counts of each channel, over all accounts.
 func (s *Watches) Deliveries(ctx context.Context) ([]Deliveries, error) {
 	return db.List(ctx, s.opt.DB, func(rows *sql.Rows, d *Deliveries) error {
 		return rows.Scan(&d.Channel, &d.Waiting, &d.Failing, &d.GivenUp, db.At(&d.Due))
@@ -245,7 +245,7 @@ func (s *Watches) Get(ctx context.Context, account, id string) (*Watch, error) {
 	return one(list, err)
 }
 
-// Remove deletes an account's watch with its notices and deliveries.
+// Remove deletes an account's watch with its notices and deliveries. It fails with ErrNoWatch.
 func (s *Watches) Remove(ctx context.Context, account, id string) error {
 	if _, err := s.Get(ctx, account, id); err != nil {
 		return err
@@ -260,7 +260,8 @@ func (s *Watches) Remove(ctx context.Context, account, id string) error {
 	})
 }
 
-// Confirm notes that the reader of a watch's address wants its mails. It may be repeated.
+// Confirm notes that the reader of a watch's address wants mails from this and the account's other
+// watches with the address. It may be repeated. It fails with ErrNoWatch if the token is wrong.
 func (s *Watches) Confirm(ctx context.Context, id, token string) (*Watch, error) {
 	w, err := s.table.watch(ctx, id)
 	if err != nil {
@@ -280,7 +281,7 @@ func (s *Watches) Confirm(ctx context.Context, id, token string) (*Watch, error)
 // purposeStop is the purpose of the token in a mail's link.
 const purposeStop = "stop"
 
-// Stop ends the mails of a watch, by the link in one of them. Its webhook stays.
+// Stop ends the mails of a watch, by the link in one of the mails. The watch's webhook stays.
 func (s *Watches) Stop(ctx context.Context, id, token string) (*Watch, error) {
 	w, err := s.table.watch(ctx, id)
 	if err != nil {

@@ -80,8 +80,8 @@ func (p page) ReasonSays(reason wire.Reason) string {
 	return ""
 }
 
-// advise adds to a failure what to do about it. The button acts where the reader may, and else
-// leads to the page that shows more.
+// advise adds to a failure what to do about it. If the reader's role allows it, the button carries
+// the advice out. Otherwise it leads to the page that shows more.
 func (p page) advise(f Failure) advice {
 	a := advice{Failure: f, Says: p.says(f.Kind), Button: p.T("Look"), To: f.Path}
 	act := func(button, to, act string) {

@@ -62,8 +62,8 @@ func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
 }
 
-// matching returns the IDs of the batches in the quarantine that wait for a decision, of a robot
-// and for a reason, or of any: one more than mostDecided at most.
+// matching returns the IDs of the batches in the quarantine that wait for a decision, at most
+// mostDecided+1. An empty robot or reason stands for all.
 func (b *board) matching(ctx context.Context, robot string, reason wire.Reason) (ids []string, err error) {
 	list, err := b.Ingest.Batches(ctx, inbox.Filter{State: wire.StateQuarantined, Robot: robot, Reason: reason, Undecided: true, Limit: mostDecided + 1})
 	for _, one := range list {
@@ -72,7 +72,7 @@ func (b *board) matching(ctx context.Context, robot string, reason wire.Reason) 
 	return ids, err
 }
 
-// NameOf says a state in the reader's words.
+// NameOf names a batch's state in the reader's language.
 func (p batchesPage) NameOf(s wire.State) string { return StateName(p.Page, s) }
 
 // batchPage shows one batch.
@@ -112,7 +112,7 @@ func (p page) Undoable(b *inbox.Batch) bool {
 	return b.Decision == inbox.Discarded && !b.Collected && p.May(operators.Worker)
 }
 
-// DecisionName says a decision in the reader's words.
+// DecisionName names a decision in the reader's language.
 func (p page) DecisionName(d inbox.Decision) string {
 	switch d {
 	case inbox.Released:
@@ -124,7 +124,8 @@ func (p page) DecisionName(d inbox.Decision) string {
 }
 
 // decideBatches carries out what an operator has decided about batches in the quarantine: those
-// that are checked, or all that match. It goes on after one that cannot be decided about.
+// that are checked, or all that match. If one of them cannot be decided about, it goes on with the
+// next.
 func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[batchForm](w, r)
 	if err != nil {

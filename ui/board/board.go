@@ -87,7 +87,7 @@ const (
 	pathOwnPassword = Path + "password"
 )
 
-// Register mounts the pages. wrong returns what is wrong now.
+// Register mounts the pages. wrong is the method Wrong, which returns the present failures.
 func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failure, error), err error) {
 	if opt.Site == nil || opt.Gate == nil || opt.Transfers == nil || opt.Failing == nil {
 		return nil, errors.New("board: options lack a site, a gate, transfers or checks")

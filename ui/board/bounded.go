@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/problem"
 )
 
-// patience is how long making a page may take. It waits mostly for the database.
+// patience is how long making a page may take. The database takes most of that time.
 const patience = 5 * time.Second
 
 // bounded stops a page that takes longer than patience. If a page fails while a part of the service

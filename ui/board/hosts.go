@@ -37,7 +37,7 @@ type hostsPage struct {
 // Decidable reports whether the reader can decide about these hosts now.
 func (p hostsPage) Decidable() bool { return p.State == hosts.Pending && p.May(operators.Worker) }
 
-// Many reports whether more hosts match than were counted.
+// Many reports whether more hosts may match than were counted.
 func (p hostsPage) Many() bool { return p.Match == mostWaiting }
 
 // Asked reports whether the query selects only some hosts of the state.
@@ -199,7 +199,8 @@ func (b *board) fillHost(r *http.Request, p *listPage) error {
 	return err
 }
 
-// hostProblem turns an error of the manager's rooms into an HTTP problem.
+// hostProblem turns an error of the manager about a host into an HTTP problem. It returns other
+// errors unchanged.
 func hostProblem(err error) error {
 	var invalid assign.Invalid
 	switch {

@@ -30,7 +30,7 @@ type list struct {
 	fill     func(r *http.Request, p *listPage) error
 }
 
-// listPage is the data of such a page.
+// listPage is the data of a list's page.
 type listPage struct {
 	page
 	List                     any            // the data that fill has found
@@ -46,14 +46,14 @@ type listPage struct {
 	Pager                    pager
 }
 
-// listQuery is the query of the pages.
+// listQuery is the query of a list's page.
 type listQuery struct {
 	Q    string `query:"q" doc:"a part of a name"`
 	From int    `query:"from" doc:"the first line, counted from 0"`
 	Done string `query:"done" doc:"a form was carried out"`
 }
 
-// list mounts a page with a list.
+// list mounts a page with a list. name is that of the template's file, without .html.
 func (b *board) list(mount route.Mount, path, name, summary string, fill func(*http.Request, *listPage) error) *list {
 	l := &list{b, path, webpage.ParseFiles(pages, "common.html", "list.html", name+".html"), fill}
 	show[listQuery](mount, path, summary, func(w http.ResponseWriter, r *http.Request) error {
@@ -85,8 +85,8 @@ func (l *list) at(r *http.Request) string {
 // does mounts a form that carries out an operation, with the operation's role and its act in the
 // audit log. read makes the operation's request from the form and from the name in the path. If the
 // operation fails, the page is shown again with the reason. If secret is given and returns a text
-// for the answer, the page is shown again with that text. Otherwise the form leads to the page then
-// or, if then is nil, back to its own page.
+// for the answer, the page is shown again with that text. Otherwise the form leads to the page of
+// then or, if that is nil, back to its own page.
 func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.Op[In, Out], do func(context.Context, In) (Out, error), read func(f Form, name string) (In, error), secret func(Out) string, then *list) {
 	form := webpage.Form[Form](path, op.For, audit.Act(op.Act), op.Summary, "Done; to a page").Also(http.StatusOK, "text/html", "The page, with a new password").Also(http.StatusUnprocessableEntity, "text/html", "The page says what is wrong")
 	form.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
@@ -162,5 +162,5 @@ type removing struct {
 	Path, Name string
 }
 
-// Removing makes the data of a form for removing something.
+// Removing returns the data of a form that removes the thing called name by a POST to path.
 func (p listPage) Removing(path, name string) removing { return removing{p.Page, path, name} }

@@ -84,12 +84,12 @@ type (
 
 var atBoard = webpage.Lead[route.None]("/board", route.Anybody, http.StatusMovedPermanently, "The board is at /board/", "To /board/").Under("operators")
 
-// show mounts a page.
+// show mounts a page for operators of every role.
 func show[In any](mount route.Mount, path, summary string, h route.Handler) {
 	webpage.Get[In](path, operators.Viewer, summary).Raw(mount, h)
 }
 
-// form mounts the handler of a page's form.
+// form mounts the handler of a page's form, for operators whose role includes Worker.
 func form[In any](mount route.Mount, path string, act audit.Act, summary string, h route.Handler) {
 	webpage.Form[In](path, operators.Worker, act, summary, "Done; back to the page").Raw(mount, h)
 }

@@ -30,7 +30,7 @@ type overviewPage struct {
 	Rates      []chart.Chart
 }
 
-// buffer is one buffer, with the time since which its oldest batch has been there.
+// buffer is one buffer. Since is how long its oldest batch has been there.
 type buffer struct {
 	inbox.Buffer
 	Name  string

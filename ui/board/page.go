@@ -35,7 +35,7 @@ func (p page) May(least operators.Role) bool { return p.role.Includes(least) }
 // Full reports that the board's pages are as wide as the window.
 func (page) Full() bool { return true }
 
-// page makes the page of an operator's request.
+// page returns the shared data for the page that an operator requests.
 func (b *board) page(r *http.Request) page {
 	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil, role: operators.RoleOf(r.Context())}
 	begin := func(name string) { p.Menu = append(p.Menu, webpage.Group{Name: name}) }

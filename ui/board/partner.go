@@ -41,7 +41,7 @@ type PartnersOptions struct {
 // Partners serves the pages and sends the mails.
 type Partners struct{ opt PartnersOptions }
 
-// NewPartners returns Partners with the given options.
+// NewPartners returns Partners. Register mounts their pages, and Run sends their mails.
 func NewPartners(opt PartnersOptions) *Partners {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -52,7 +52,8 @@ func NewPartners(opt PartnersOptions) *Partners {
 // WaitsTooLong is how long a batch may be in the buffers before post-split.
 const WaitsTooLong = time.Hour
 
-// State describes a robot's state in the reader's language. wrong says whether something is wrong.
+// State describes a robot's state in the reader's language. wrong says whether the robot has a
+// trouble.
 func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
 	switch {
 	case !r.Revoked.IsZero():
@@ -103,7 +104,7 @@ var partnerTemplate = webpage.Parse(robotText)
 
 var signedPage = webpage.Get[route.None](api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", route.Anybody, "One robot, for the people at its site; the link is signed")
 
-// Register mounts the page.
+// Register mounts the page. Anybody with a robot's signed link may open it.
 func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
 	r.Handle(signedPage.Path, problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
 }
@@ -230,7 +231,7 @@ func (p *partnerPage) addWork(status levelling.Status) {
 	}
 }
 
-// addBatches adds the newest batches, and the sums of waiting ones.
+// addBatches adds the newest batches, and the sums of the waiting batches.
 func (p *partnerPage) addBatches(list []*inbox.Batch) {
 	for i, one := range list {
 		if one.State != wire.StatePublished && one.State != wire.StateQuarantined {

@@ -72,8 +72,8 @@ func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// stuck returns, by robot, a batch that is stuck: quarantined without a decision, or waiting too
-// long to be verified or split.
+// stuck returns, by robot, the ID of a batch that is stuck: for longer than WaitsTooLong it has
+// waited to be verified or split, or for a decision in the quarantine.
 func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string, error) {
 	found := make(map[string]string)
 	for _, state := range []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StateQuarantined} {

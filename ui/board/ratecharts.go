@@ -59,7 +59,7 @@ func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, c
 	return begins, column
 }
 
-// byName returns one series for each name, or one series of zeros if there is none.
+// byName returns one series for each name, or one series of zeros if there are no names.
 func byName(each map[string][]float64, columns int) (all []chart.Series) {
 	for name, values := range each {
 		all = append(all, chart.Series{Name: name, Values: values})

@@ -77,7 +77,8 @@ type (
 	}
 )
 
-// justName reads a form that has only a button.
+// justName is a read function for does. It is for forms that have only a button: the request is the
+// name in the path.
 func justName(_ route.None, name string) (string, error) { return name, nil }
 
 // registerReaders mounts the pages about readers for which this process has the data, or all of

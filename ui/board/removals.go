@@ -9,7 +9,7 @@ import (
 	"sheaf/ui/removal"
 )
 
-// removalsPage lists the requests of owners of sites for removal.
+// removalsPage lists site owners' requests for removal, by state.
 type removalsPage struct {
 	page
 	Groups []removalGroup

@@ -198,7 +198,7 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 // StateOf names a batch's state in the reader's language.
 func (p robotPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
 
-// orderRobot gives a robot an order.
+// orderRobot gives a robot the order in a form: to pause, resume, restart or upgrade.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[robotForm](w, r)
 	if err != nil {

@@ -81,7 +81,7 @@ func (b *board) nextPublication(p webpage.Page) string {
 	return p.T("when an operator publishes")
 }
 
-// copyLate is the age at which the board reports the second copy as a failure.
+// copyLate is how long the second copy may be behind before the board reports a failure.
 const copyLate = 24 * time.Hour
 
 // disks returns the disks with their fill levels.

@@ -39,7 +39,7 @@ const (
 	KindRobot       = "robot-"
 )
 
-// Kinds returns all kinds.
+// Kinds returns all kinds of failures, including one for each of wire.Troubles.
 func Kinds() []string {
 	all := []string{KindCheck, KindDisk, KindBuffer, KindQuarantine, KindPublication, KindRollout, KindDamage, KindCopy, KindWatches, KindRemovals}
 	for _, t := range wire.Troubles() {

@@ -99,7 +99,7 @@ var operations = []route.Route{
 // Routes returns the operations, for the API description.
 func Routes() []route.Route { return operations }
 
-// Register mounts the pages.
+// Register mounts the pages. It returns an error if a required option is missing.
 func Register(r *mux.Router, opt Options) error {
 	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
 		return errors.New("login: options lack a site, a guard, sessions or a check of operators")

@@ -85,7 +85,7 @@ func (o *OIDC) Name() string {
 	return cmp.Or(o.Label, o.Issuer)
 }
 
-// startOIDC sends the browser to the provider.
+// startOIDC sends the browser to the provider, with a cookie that finishOIDC checks.
 func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	provider, err := p.OIDC.discover()
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	return lead(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
 }
 
-// finishOIDC handles the provider's answer.
+// finishOIDC checks the provider's answer, and begins a session.
 func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	var flight url.Values
 	if c, err := r.Cookie(p.Sessions.CookieName(r, flightCookie)); err == nil {
@@ -194,8 +194,8 @@ func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[
 }
 
 // whoBy returns the account and the operator that match these claims: for each, the first rule that
-// fits decides. An operator to whom no rule gives a role any more is no longer one. It fails with
-// account.ErrNoAccount if there is neither, and with account.ErrSuspended.
+// fits decides. If no rule gives an operator a role any more, whoBy removes the operator. It fails
+// with account.ErrNoAccount if neither matches, and with account.ErrSuspended.
 func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session.Who, err error) {
 	o, err := p.operatorBy(ctx, claims)
 	if err != nil && !errors.Is(err, account.ErrNoAccount) {

@@ -26,7 +26,8 @@ type Decision struct {
 }
 
 // Decide grants or refuses a request. It carries a grant out before it returns. If that fails, Run
-// carries it out later. The asker is told once it is done.
+// carries it out later. The asker is told of a refusal at once, and of a grant once it is carried
+// out.
 func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, error) {
 	reason := strings.TrimSpace(by.Reason)
 	if !by.Grant && reason == "" {
@@ -204,8 +205,8 @@ func (d *Desk) Waiting(ctx context.Context) (w Waiting, err error) {
 	return w, err
 }
 
-// expire ends requests that were not proved in time. Those that ended by a clock that was ahead are
-// open again, and those that came by it count from now on.
+// expire ends requests that were not proved in time. A clock that was ahead may have ended a
+// request too early: expire opens it again. A request from the future counts as made now.
 func (d *Desk) expire(ctx context.Context) error {
 	now := d.now()
 	if _, err := d.opt.DB.ExecContext(ctx, `UPDATE removals SET created = ? WHERE created > ?`, db.Millis(now), db.Millis(now.Add(time.Minute))); err != nil {
@@ -217,7 +218,8 @@ func (d *Desk) expire(ctx context.Context) error {
 	return d.turn(ctx, Open, Expired, "expired", `created < ?`, now.Add(-life))
 }
 
-// turn brings the requests in a state that were created as which says into another one.
+// turn moves requests from one state to another. which is an SQL condition on their creation, with
+// at as its argument. act is the step in their history.
 func (d *Desk) turn(ctx context.Context, from, to State, act, which string, at time.Time) error {
 	ids, err := db.Column[string](ctx, d.opt.DB, `SELECT id FROM removals WHERE state = ? AND `+which, from, db.Millis(at))
 	if err != nil || len(ids) == 0 {

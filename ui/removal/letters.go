@@ -10,7 +10,7 @@ import (
 // page returns a page for making texts in the language of a request.
 func (d *Desk) page(r *Request) webpage.Page { return webpage.Page{Site: d.opt.Site, Lang: r.Lang} }
 
-// letter makes a mail from paragraphs.
+// letter makes a mail from paragraphs. It leaves out empty ones.
 func letter(to, subject string, paragraphs ...string) mailer.Letter {
 	var text strings.Builder
 	for _, p := range paragraphs {

@@ -137,7 +137,8 @@ type requestPage struct {
 	Wrong     string
 }
 
-// linked returns the request of a link. For any other link it fails with a 404.
+// linked returns the request to which the link in r leads. If the link's ID or secret is wrong,
+// linked fails with a 404.
 func (d *Desk) linked(r *http.Request) (*Request, error) {
 	found, err := d.Get(r.Context(), mux.Vars(r)["id"])
 	if err == nil && subtle.ConstantTimeCompare([]byte(found.secret), []byte(mux.Vars(r)["secret"])) != 1 {

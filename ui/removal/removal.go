@@ -124,7 +124,7 @@ type Desk struct {
 	now   func() time.Time
 }
 
-// New returns a desk.
+// New returns a desk. Its Run carries out grants and lets requests expire.
 func New(opt Options) *Desk {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

@@ -113,7 +113,7 @@ func (t target) hasPort() bool {
 	return u.Port() != ""
 }
 
-// address returns the IP address of a target that has no name.
+// address returns the target's IP address, or the zero Addr if the target has a name.
 func (t target) address() netip.Addr {
 	a, _ := netip.ParseAddr(t.name()) // the zero Addr for a name
 	return a
@@ -142,7 +142,7 @@ func (t target) site() string {
 
 // addresses returns the mail addresses whose owners may speak for the site: those of CA/Browser
 // Forum Baseline Requirements 3.2.2.4.4, except administrator@, at the host and at its registered
-// domain. It returns none for a target without a name.
+// domain. It returns nil if the target has no registered domain.
 func (t target) addresses() (list []string) {
 	domain := t.registered()
 	if domain == "" {

@@ -119,10 +119,10 @@ func (v *Visits) byAddress(ctx context.Context, p webpage.Page, address, clock s
 	return f, err
 }
 
-// header matches a line of a header, of a form that HTTP/2 has, too.
+// header matches a header line, also with one of HTTP/2's names such as :authority.
 var header = regexp.MustCompile(`^(:?[A-Za-z][\w-]*)\s*:(.*)$`)
 
-// parseHeaders reads the pasted headers of a request. A line that is none goes on with the one
+// parseHeaders reads the pasted headers of a request. A line without a name continues the field
 // before it.
 func parseHeaders(text string) (h http.Header, host string) {
 	h = http.Header{}
@@ -151,7 +151,7 @@ func parseVisitor(text string) (netip.Addr, bool) {
 	return a, a.IsValid()
 }
 
-// layouts are the times of servers' logs and of headers.
+// layouts are the forms of times in servers' logs and in headers.
 var layouts = []string{
 	"02/Jan/2006:15:04:05 -0700", "2/Jan/2006:15:04:05", // Apache and nginx
 	time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "2006-01-02T15:04:05", "2006-01-02 15:04:05",

@@ -38,7 +38,7 @@ const (
 )
 
 // Visits answers owners of sites who ask whether a visit was a robot's. It tells no site which
-// others are visited. It may be used by many goroutines at once.
+// other sites the robots visit. It may be used by many goroutines at once.
 type Visits struct {
 	Site   *webpage.Site
 	Roster *roster.Roster
@@ -73,7 +73,7 @@ type Visit struct {
 	Time    string `json:"time,omitempty"`    // as in the log of a server; without a zone it is in the service's
 }
 
-// visitForm is a Visit by a form.
+// visitForm is a Visit sent by the page's form.
 type visitForm struct {
 	Headers string `form:"headers"`
 	Host    string `form:"host"`
@@ -86,7 +86,7 @@ type Findings struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is what one thing says about a visit.
+// Finding is what one kind of evidence says about a visit.
 type Finding struct {
 	By    string `json:"by"`              // signature, user-agent or address
 	Ours  string `json:"ours"`            // yes, no or unknown
@@ -186,7 +186,8 @@ func (v *Visits) answer(w http.ResponseWriter, r *http.Request, status int, p vi
 	return webpage.Show(w, r, status, visitsTemplate, p)
 }
 
-// admit counts a check. It fails if too many came from a network, or from all.
+// admit counts a check. It fails if too many came from the client's network, or from all networks
+// together.
 func (v *Visits) admit(r *http.Request) error {
 	network := peer.Network(peer.Addr(r.RemoteAddr))
 	of, ok := v.networks.Get(network)

@@ -27,8 +27,8 @@ const (
 	cleanTime = 2 * time.Minute // for deleting the check's objects, also after an interruption
 )
 
-// PartSize is the least size in bytes of a part that S3 joins. The store parts of Run must send
-// larger objects in parts.
+// PartSize is the least size in bytes of a part that S3 joins. The store that Run takes as parts
+// must send larger objects in parts.
 const PartSize = 5 << 20
 
 // Promise is the result of checking one promise of store.Store.
@@ -102,8 +102,8 @@ func (c *check) putText(ctx context.Context, key, text string) error {
 	return c.put(ctx, c.store, key, strings.NewReader(text), int64(len(text)))
 }
 
-// clean deletes all objects that were put. It keeps their names itself, because the listing may be
-// broken.
+// clean deletes all objects that were put. It uses the names that put has noted, because the
+// listing may be broken.
 func (c *check) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()

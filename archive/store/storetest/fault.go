@@ -12,10 +12,10 @@ import (
 // ErrInjected is the error of an injected fault. It says nothing about the outcome.
 var ErrInjected = errors.New("injected fault")
 
-// Outcome is the outcome of a call.
+// Outcome is what a Fault makes of a call.
 type Outcome int
 
-// Outcomes of a call.
+// The outcomes that Decide and DecideRead may return.
 const (
 	Works            Outcome = iota
 	Fails                    // the call does nothing and returns an error

@@ -60,7 +60,7 @@ func presign(t *testing.T, s store.Store) {
 	})
 }
 
-// fetch reads a URL as a client without credentials does.
+// fetch reads a URL as a client without credentials does, and checks the answer's status.
 func fetch(t *testing.T, u *url.URL, span string, want int) (http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)

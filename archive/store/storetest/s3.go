@@ -68,8 +68,9 @@ func newS3Server(t testing.TB, program string) *S3Server {
 	return s
 }
 
-// Start starts the program again after Kill, over the same directory. It returns when the program
-// refuses strangers. Before that, MinIO knows only its root user, and tells others to try again.
+// Start starts the program again after Kill, over the same directory. It waits until the program
+// refuses strangers. Before that, MinIO knows only its root user, and tells other users to try
+// again.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	program := exec.Command(s.program, s.args...)

@@ -295,7 +295,8 @@ func deleteWhileOpen(t *testing.T, s store.Store) {
 	_ = r.Close()
 }
 
-// tree puts keys whose byte order differs from the order of walking directories by name.
+// tree puts keys whose byte order differs from the order of walking directories by name, and
+// returns them sorted.
 func tree(t *testing.T, s store.Store) []string {
 	keys := []string{"a-b", "a/b", "a/b-c", "a/b0", "a/bc/d", "a/bc-/d", "a/bc.d", "a0", "ab", "b/1", "b/10", "b/2", "B/1", "zz/y/x"}
 	for _, key := range keys {
@@ -335,7 +336,7 @@ func listOrder(t *testing.T, s store.Store) {
 	}
 }
 
-// listPages lists page by page, each page from the end of the one before.
+// listPages lists page by page, each page from the end of the page before.
 func listPages(t *testing.T, s store.Store) {
 	keys := tree(t, s)
 	var got []string

@@ -22,7 +22,7 @@ func AccountCommand() *cobra.Command {
 	return cmd
 }
 
-// accountFields are fields of the requests of account add and account set that are flags.
+// accountFields are the request fields that are flags of both account add and account set.
 const accountFields = "window rate email suspended"
 
 // accountFlags are further flags that account add and account set share.

@@ -116,7 +116,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	sentences(w, a.Plan.Why)
 }
 
-// showCourse shows the progress of the plan that is being made, and why the last one was given up.
+// showCourse shows the progress of the plan that is being made, and why the last plan was given up.
 func showCourse(w io.Writer, c levelling.Course) {
 	if c.Step != "" {
 		fmt.Fprintf(w, "\nA plan is being made since %s. Step %s.\n", Moment(c.Began), c.Step)
@@ -126,7 +126,8 @@ func showCourse(w io.Writer, c levelling.Course) {
 	}
 }
 
-// showEnds shows when robots are to end, and for their last nights the planned and the actual ends.
+// showEnds shows when robots are to end, and the predicted and the actual length of their last
+// nights.
 func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 	if len(ends) > 0 {
 		fmt.Fprintln(w)

@@ -49,7 +49,7 @@ func batchShowCommand() *cobra.Command {
 	})
 }
 
-// why returns the reason for a batch's state, in a word or two.
+// why returns the reason for a batch's state and the operators' decision, in a few words.
 func why(b *inbox.Batch) string {
 	words := []string{string(b.Reason), string(b.Decision)}
 	if b.Inferred {

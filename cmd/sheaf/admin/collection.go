@@ -23,8 +23,8 @@ func CollectionCommand() *cobra.Command {
 	return cmd
 }
 
-// collectionTakedownCommand returns a command that asks for an operation on a collection. It prints
-// done, a format for the name, the catalog's version and the number of hosts.
+// collectionTakedownCommand returns a command that asks for an operation on a collection. done is
+// the output's format, with the name, the catalog's version and the number of hosts.
 func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	return asking(&cobra.Command{
@@ -35,8 +35,8 @@ func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRe
 }
 
 // printTakedown returns the function that shows what was done to a collection, or to everything
-// that a robot brought. done is a format for the name, the catalog's version and the number of
-// hosts.
+// that a robot brought. done is the text's format, with the name, the catalog's version and the
+// number of hosts.
 func printTakedown(t *upkeep.TakedownRequest, done string) func(io.Writer, upkeep.TakedownResponse) {
 	return func(w io.Writer, at upkeep.TakedownResponse) {
 		fmt.Fprintf(w, done, t.Collection+t.Robot, at.Version, at.Hosts)

@@ -13,7 +13,8 @@ import (
 	"sheaf/serve/client"
 )
 
-// collectTimeout is the most time that a collection may take. It reads every line of the catalog.
+// collectTimeout is the most time that a collection may take. A collection reads every line of the
+// catalog.
 const collectTimeout = 12 * time.Hour
 
 func GcCommand() *cobra.Command {

@@ -42,8 +42,8 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// SettingsFile returns the service's settings file, or "" if there is none. If the package is
-// installed and no other service is named, it is the package's file.
+// SettingsFile returns the service's settings file, or "" if no file is named. If the package is
+// installed and no other service is named, it returns the package's file.
 func SettingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
@@ -53,8 +53,8 @@ func SettingsFile(cmd *cobra.Command) string {
 	return file
 }
 
-// LoadSettings loads the service's settings from a file, with the environment of the package's
-// unit.
+// LoadSettings loads the service's settings from a file. For the package's file it first sets the
+// environment of the package's unit.
 func LoadSettings(file string, overrides map[string]any) (service.Config, error) {
 	unread := useEnvironment(file)
 	cfg, err := service.Load(file, overrides)
@@ -89,7 +89,7 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 // action is the work of a command that calls a service.
 type action func(cmd *cobra.Command, c *client.Client, args []string) error
 
-// AsOperator returns the function of a command that calls the service as an operator.
+// AsOperator returns a command's function that calls run with an operator's client of the service.
 func AsOperator(run action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		address, data, err := whichService(cmd)
@@ -138,7 +138,7 @@ func asks[In, Out any](use, short string, op route.Op[In, Out], show func(w io.W
 }
 
 // asking makes cmd ask for an operation, as asks does. fields are the fields of the request that
-// are flags: see commandline.Flags. What else the request has, the command's PreRunE sets.
+// are flags: see commandline.Flags. The command's PreRunE sets the request's other fields.
 func asking[In, Out any](cmd *cobra.Command, op route.Op[In, Out], in *In, fields string, show func(w io.Writer, answer Out)) *cobra.Command {
 	commandline.Flags(cmd, in, fields)
 	cmd.RunE = asCaller(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -151,8 +151,7 @@ func asking[In, Out any](cmd *cobra.Command, op route.Op[In, Out], in *In, field
 	return cmd
 }
 
-// asCaller returns the function of a command that calls the service: as an operator, or as a
-// consumer if the command has no flags for operators.
+// asCaller is AsOperator or, if the command has no flags for operators, asConsumer.
 func asCaller(run action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Lookup("operator") == nil {
@@ -227,7 +226,7 @@ func Table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	tw.Flush()
 }
 
-// facts writes names and values. It leaves out those without a value.
+// facts writes names and values. It leaves out names without a value.
 func facts(w io.Writer, list [][2]string) {
 	list = slices.DeleteFunc(list, func(f [2]string) bool { return f[1] == "" })
 	Table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
@@ -258,8 +257,8 @@ func (f *SettingsFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
 }
 
-// WithSettings makes cmd call run with the service's settings, which are the package's unless flags
-// say otherwise. The command has a flag for JSON.
+// WithSettings makes cmd call run with the service's settings: the package's, unless flags or
+// SHEAF_DATA name others. It adds a flag for JSON.
 func WithSettings(cmd *cobra.Command, run func(cmd *cobra.Command, cfg service.Config, args []string) error) *cobra.Command {
 	settings := SettingsFlags{Packaged: true}
 	settings.Register(cmd)

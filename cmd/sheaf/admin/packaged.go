@@ -17,8 +17,7 @@ const (
 	PackagedData   = "/var/lib/sheaf"
 )
 
-// packagedSettings returns the package's settings file, or "" if there is none that this user may
-// read.
+// packagedSettings returns the package's settings file, or "" if this user can read no such file.
 func packagedSettings() string {
 	f, err := os.Open(PackagedConfig)
 	if err != nil {
@@ -28,10 +27,10 @@ func packagedSettings() string {
 	return PackagedConfig
 }
 
-// useEnvironment sets the variables that the package's unit has and this process lacks, so that a
-// command has all settings of the service: the address of the database and the store's keys may
-// stand only in the unit's environment. It does so for settings files in the package's directory,
-// and does nothing for others. The error names a file that this user may not read.
+// useEnvironment sets the variables that the package's unit has and this process lacks. So a
+// command has all settings of the service: the database's address and the store's keys may stand
+// only in the unit's environment. If the settings file is not in the package's directory, it does
+// nothing. The error names a file that this user may not read.
 func useEnvironment(config string) error {
 	dir, name := filepath.Split(config)
 	if filepath.Clean(dir) != filepath.Dir(PackagedConfig) {

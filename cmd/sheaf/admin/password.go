@@ -18,7 +18,7 @@ func passwordFlag(cmd *cobra.Command, to *string, what string) {
 	cmd.Flags().StringVar(to, "password", "", what+`; "-" asks for it, or reads a line of standard input. Others on this machine can see a password in the command's line`)
 }
 
-// readPassword replaces the value "-" of --password by a text typed on the terminal, which is not
+// readPassword replaces the value "-" of --password by text that is typed on the terminal and not
 // shown, or by the first line of standard input.
 func readPassword(cmd *cobra.Command, value *string) error {
 	if *value != "-" {

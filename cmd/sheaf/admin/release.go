@@ -57,8 +57,8 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 	return cmd
 }
 
-// MakeOrReadKey reads the secret key in a file. If there is no file, it makes a key and encrypts it
-// with the password.
+// MakeOrReadKey reads the secret key in a file. If there is no file, it makes a key and writes it
+// there, encrypted with the password.
 func MakeOrReadKey(path, password string) (minisign.PrivateKey, error) {
 	private, err := readKey(path)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -157,7 +157,8 @@ roll-out stops if robots go back to their old program.`,
 	return cmd
 }
 
-// follow gives a release the next counter after the latest release's, and at least its floor.
+// follow gives a release the next counter after the latest release's, and at least the latest
+// release's floor.
 func follow(cmd *cobra.Command, c *client.Client, r *wire.Release) error {
 	list, err := client.Call(cmd.Context(), c, manager.ListReleases, route.None{})
 	if err != nil {
@@ -171,7 +172,8 @@ func follow(cmd *cobra.Command, c *client.Client, r *wire.Release) error {
 	return nil
 }
 
-// versionOf returns given, or the version that all programs have.
+// versionOf returns given or, if that is empty, the version that all programs have. It fails if
+// they differ.
 func versionOf(programs []program, given string) (string, error) {
 	if given != "" {
 		return given, nil

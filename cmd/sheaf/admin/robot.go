@@ -113,7 +113,8 @@ func installLine(a manager.AdmitResponse, contact string) string {
 // certificateTime is how long a service may take to show its certificate.
 const certificateTime = 5 * time.Second
 
-// warnOfAddress warns if it can see from here that others cannot use the service's printed address.
+// warnOfAddress writes a warning if other machines cannot use the service's address, as far as this
+// one can tell.
 func warnOfAddress(ctx context.Context, w io.Writer, address string) {
 	u, err := url.Parse(address)
 	if err == nil && peer.IsLoopback(u.Hostname()) {
@@ -237,8 +238,8 @@ func robotState(r roster.Robot) string {
 	return "subscribed"
 }
 
-// robotRelease returns the release that a robot runs and, if the robot is late, the newer one that
-// it should run.
+// robotRelease returns the counter of the release that a robot runs and, if the robot is late, of
+// the release that it should run.
 func robotRelease(r roster.Robot) string {
 	running := "none"
 	if r.Release > 0 {

@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/route"
 )
 
-// takedownCommand returns a command that asks for an operation on a host. It prints done, a format
-// for the request's subject and the catalog's version.
+// takedownCommand returns a command that asks for an operation on a host. done is the output's
+// format, with the request's subject and the catalog's version.
 func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	fields := "edition url_prefix reason by=$USER"

@@ -43,7 +43,7 @@ func WatchCommand() *cobra.Command {
 	return cmd
 }
 
-// asConsumer returns the function of a command that calls the service as a consumer.
+// asConsumer returns a command's function that calls run with a consumer's client of the service.
 func asConsumer(run action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		text, _ := cmd.Flags().GetString("url")

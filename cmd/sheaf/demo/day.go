@@ -188,7 +188,8 @@ func (d *day) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// progress reports every second how many pages the robots have, until ctx ends.
+// progress reports how many pages the robots have, each second in which there are more, until ctx
+// ends.
 func (d *day) progress(ctx context.Context, n int) {
 	for last := int64(0); ; {
 		if !loop.Pause(ctx, time.Second) {

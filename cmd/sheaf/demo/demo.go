@@ -1,6 +1,5 @@
 // Package demo shows the whole of Sheaf on the loopback addresses of one machine: a small web of
-// real pages, the service with its default settings, three robots, two days of collecting, and
-// archives to fetch.
+// real pages, the service, three robots, two days of collecting, and archives to fetch.
 package demo
 
 import (
@@ -39,7 +38,7 @@ const (
 	operatorName = "operator"
 )
 
-// Run runs the demo and reports to the Teller. It returns when ctx ends or, with Once, after the
+// Run runs the demo and reports to the Teller. It goes on until ctx ends or, with Once, until the
 // report.
 func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	dir := opt.Data

@@ -21,7 +21,7 @@ import (
 	"sheaf/robotd/client"
 )
 
-// strayHost is a host that no robot was given. strayOf is the site whose pages it has.
+// strayHost is a host that no robot was given. It has the pages of the site strayOf.
 const (
 	strayHost = "old.w3m.example.ac.jp"
 	strayOf   = "w3m.example.ac.jp"

@@ -32,7 +32,7 @@ func (a *Access) check(is *settings.Checks) {
 	}
 }
 
-// account returns the account of clients without credentials, or nil if there is none.
+// account returns the account of clients without credentials, or nil if they may fetch nothing.
 func (a *Access) account() *account.Account {
 	if len(a.Anonymous) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (a *Access) account() *account.Account {
 	return &account.Account{Name: account.Anonymous, Domains: a.Anonymous, Rate: rate, Each: each}
 }
 
-// rates parses a rate. An empty text is no limit.
+// rates parses a rate. It returns nil for an empty text, because that is no limit.
 func rates(text string) (*account.Rates, error) {
 	if text == "" {
 		return nil, nil

@@ -42,7 +42,7 @@ const (
 	maxBackupName = 200
 )
 
-// Backup is backup.json.
+// Backup is the content of backup.json, the last entry of a backup.
 type Backup struct {
 	Format  int               `json:"format"`
 	Made    time.Time         `json:"made"`
@@ -100,7 +100,7 @@ func writeBackup(ctx context.Context, control *sql.DB, cfg *Config, w io.Writer)
 	return errors.Join(b.tar.Close(), z.Close())
 }
 
-// collectKeys adds the key files that a service needs now.
+// collectKeys adds to keys the key files that a service needs now.
 func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[string][]byte) error {
 	names := []string{tokenFile}
 	list, err := servicekey.List(ctx, control)

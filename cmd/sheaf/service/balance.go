@@ -38,7 +38,7 @@ func (b Balance) at() (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 
-// options returns the settings in the manager's form. They must have been checked.
+// options returns the settings in the manager's form. The settings must have been checked.
 func (b Balance) options(zone *time.Location) manager.Balance {
 	at, err := b.at()
 	return manager.Balance{

@@ -101,8 +101,8 @@ func (s *Service) build(ctx context.Context) error {
 	return s.open(b.site, download, drop)
 }
 
-// keep copies into the catalog what hides something, and into the database what only the catalog
-// has. It does so before the process hands anything out, and then regularly.
+// keep makes the keeper, which copies restrictions between the database and the catalog. The keeper
+// does so before the process hands anything out, and then regularly.
 func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives) error {
 	k := &keeper{db: b.state.db, catalog: a.catalog, robots: robots, log: b.log}
 	b.audit.After = k.after
@@ -254,7 +254,8 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	return a, err
 }
 
-// readable returns the store for consumers' reads. If there is a copy, it also reads from the copy.
+// readable returns the store for consumers' reads. With a second copy, reads that fail in the store
+// go to the copy.
 func (b *builder) readable() store.Store {
 	if b.cfg.Store.Copy == "" {
 		return b.objects
@@ -285,7 +286,7 @@ func (b *builder) manager() *manager.Manager {
 	})
 }
 
-// manage adds the work for robots and hosts.
+// manage mounts the operations and pages for robots, hosts and keys, and adds their work.
 func (b *builder) manage(robots *manager.Manager, a *archives) {
 	robots.Register(b.router)
 	mount := operators.Gate(b.door.Gate).Mount(b.router, b.log, nil)
@@ -456,7 +457,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	return download, settle, err
 }
 
-// guard makes the part that checks requests for pages for people. a may be nil.
+// guard makes the part that checks requests for web pages. a may be nil.
 func (b *builder) guard(a *archives) *guard.Guard {
 	var accounts *account.Accounts
 	if a != nil {

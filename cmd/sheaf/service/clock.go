@@ -8,10 +8,10 @@ import (
 	"sheaf/internal/db"
 )
 
-// mostAhead is the largest difference between the clocks of a machine and of the database.
+// mostAhead is the largest difference allowed between a machine's clock and the database's.
 const mostAhead = 30 * time.Second
 
-// compareClocks compares the machine's clock with the database's.
+// compareClocks returns an error if the machine's clock differs too much from the database's.
 func compareClocks(ctx context.Context, clock *db.Clock) error {
 	ahead, err := clock.Measure(ctx)
 	if err != nil || ahead.Abs() <= mostAhead {

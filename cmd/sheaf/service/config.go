@@ -144,7 +144,7 @@ type Serve struct {
 	} `mapstructure:"replay"`
 }
 
-// Constants of the service.
+// Limits and intervals that are not settings.
 const (
 	packSize     = 256 << 20              // approximate bytes of a shared object
 	collectEvery = 6 * time.Hour          // between two collections
@@ -160,9 +160,9 @@ func defaults() Config {
 	return c
 }
 
-// Load reads the settings from a YAML file (none if file is empty), the environment
-// (SHEAF_HTTP_LISTEN for http.listen) and overrides by key. Each takes precedence over the one
-// before. The error names every setting that cannot be used.
+// Load reads the settings from a YAML file, unless file is empty, from the environment
+// (SHEAF_HTTP_LISTEN for http.listen) and from overrides by key. Each source takes precedence over
+// the source before. The error names every setting that cannot be used.
 func Load(file string, overrides map[string]any) (Config, error) {
 	c := defaults()
 	if _, given := overrides["data"]; file != "" && !given {
@@ -191,10 +191,11 @@ func checkSameData(file string) error {
 	return nil
 }
 
-// leastKept is the minimum of collect.keep. So consumers that come once a day miss no edition.
+// leastKept is the minimum of collect.keep, unless that is 0. So consumers that come once a day
+// miss no edition.
 const leastKept = 48 * time.Hour
 
-// check returns the errors of all settings that cannot be used, or nil.
+// check returns an error that names all settings that cannot be used, or nil.
 func (c *Config) check() error {
 	var is settings.Checks
 	is.Fields(c)

@@ -55,7 +55,7 @@ const (
 	healthAway     = "away" // of the database
 )
 
-// Names of checks.
+// Names of the health checks, and what each of them checks.
 const (
 	checkDatabase     = "database"     // it answers
 	checkStore        = "store"        // it can be read
@@ -93,7 +93,8 @@ type advice string
 
 func (a advice) Error() string { return string(a) }
 
-// get returns the result of a recent run.
+// get returns the result of a recent run, or waits for a new one. A run that is late counts as
+// down.
 func (c *checkup) get() HealthCheck {
 	c.mu.Lock()
 	if c.done == nil && time.Since(c.result.Checked) >= healthKept {
@@ -224,7 +225,7 @@ func storeCheck(objects store.Store, dir string) func(context.Context) error {
 	}
 }
 
-// checkQuorum checks whether leases are granted.
+// checkQuorum runs check in a part of the time limit, and adds advice to its error.
 func checkQuorum(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWait*3/4) // so that the answer comes before the check is late
 	defer cancel()
@@ -235,7 +236,7 @@ func checkQuorum(ctx context.Context, check func(context.Context) error) error {
 	return nil
 }
 
-// checkRoom checks whether a directory's disk has room.
+// checkRoom returns an error if a directory's disk is full.
 func checkRoom(dir string) error {
 	room, err := inbox.RoomOn(dir)
 	if err != nil {
@@ -270,7 +271,7 @@ func (h *health) keepLooking(ctx context.Context) error {
 	return loop.After(ctx, lookEvery, func(context.Context) error { h.look(); return nil }, nil)
 }
 
-// look makes all checks at the same time.
+// look gets the results of all checks, at the same time.
 func (h *health) look() Health {
 	all := Health{Status: healthOK, Roles: h.roles, Ready: make(map[string]string), Database: healthOK, Checks: make([]HealthCheck, len(h.checks)), Version: Version()}
 	var looks sync.WaitGroup
@@ -351,7 +352,7 @@ var (
 	healthy = route.New[roleQuery, Health]("GET", api.PathHealth, route.Anybody, audit.None, "Whether the process can do its work, and what was looked at: database, store, catalog, disk, uploads").Also(http.StatusServiceUnavailable, "application/json", cannot)
 )
 
-// register mounts the operations.
+// register mounts the operations, for GET and HEAD.
 func (h *health) register(r *mux.Router) {
 	for op, serve := range map[*route.Route]http.HandlerFunc{&live.Route: h.serveLive, &ready.Route: h.serveReady, &healthy.Route: h.serveHealth} {
 		r.HandleFunc(op.Path, serve).Methods(http.MethodGet, http.MethodHead)

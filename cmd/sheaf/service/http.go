@@ -32,8 +32,8 @@ type HTTP struct {
 	} `mapstructure:"redirect"`
 }
 
-// URL returns the address at which operators on this machine reach the service: Listen, with
-// loopback instead of "all addresses".
+// URL returns the address at which operators on this machine reach the service: Public if it is set
+// and the service speaks TLS, otherwise Listen, with loopback instead of "all addresses".
 func (c *Config) URL() string {
 	h := &c.HTTP
 	if c.secure() && h.Public != "" {
@@ -73,7 +73,7 @@ func (h *HTTP) redirect(objects store.Store) *guard.Redirect {
 	return &guard.Redirect{At: h.Redirect.At, Expires: objectURL, Store: objects}
 }
 
-// checkProxies checks a list of networks.
+// checkProxies checks that each text in a list is a network or an address.
 func checkProxies(is *settings.Checks, key string, list []string) {
 	for _, text := range list {
 		_, err := peer.ParseProxies([]string{text})
@@ -103,7 +103,7 @@ func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *s
 	}
 }
 
-// serve serves h until ctx ends, and then finishes running requests within the time stop. With
+// serve serves handler until ctx ends. Running requests then have the time stop to finish. With
 // secure it speaks TLS, and HTTP/2 with clients that can.
 func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, handler http.Handler, stop time.Duration, log *slog.Logger) error {
 	proxies, err := peer.ParseProxies(h.Proxies)

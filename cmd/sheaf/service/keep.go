@@ -24,8 +24,9 @@ const keepEvery = time.Second
 
 // keeper copies restrictions, such as access rules, into the catalog's log. So a restored backup,
 // or a new database, does not reveal what was hidden after it was made: the keeper puts
-// restrictions that only the log has into the database. It does not do so with a restriction's end.
-// A restriction whose end the database has not seen holds again, until somebody ends it again.
+// restrictions that only the log has into the database. It puts in no ends of restrictions: if the
+// database has not seen a restriction's end, the restriction holds again until somebody ends it
+// again.
 type keeper struct {
 	db      *sql.DB
 	catalog *catalog.Catalog
@@ -84,7 +85,7 @@ func (k *keeper) kinds() []restriction {
 	}})
 }
 
-// text returns a value that is a text.
+// text decodes a value that is a text.
 func text(value json.RawMessage) (s string) {
 	_ = json.Unmarshal(value, &s) // cannot fail: keeper has written it
 	return s
@@ -145,8 +146,8 @@ func (k *keeper) kept(ctx context.Context) ([]catalog.Restriction, error) {
 	return k.have, nil
 }
 
-// syncKind puts restrictions of a kind that the database has not seen into it, and returns the
-// changes that the catalog lacks.
+// syncKind copies from the catalog the restrictions of a kind that the database has not seen, and
+// returns the changes that the catalog lacks.
 func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.Restriction) (news []catalog.Restriction, err error) {
 	var known int64
 	if err := k.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM restrictions_known WHERE kind = ?`, kind.kind).Scan(&known); err != nil {
@@ -236,7 +237,7 @@ func (k *keeper) know(ctx context.Context, kind string, have []catalog.Restricti
 // takes longer, run keeps it.
 const keepTime = 5 * time.Second
 
-// after keeps the changes of a request before the request is answered.
+// after keeps the changes of a request before the request is answered. An error is only logged.
 func (k *keeper) after(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()

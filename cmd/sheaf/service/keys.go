@@ -25,8 +25,8 @@ const (
 	tokenSize      = 32 // bytes
 )
 
-// secret reads n hexadecimal bytes from a file. If there is no such file, it makes one with random
-// bytes. The file is durable when secret returns.
+// secret reads n hexadecimal bytes from a file. If there is no such file, it makes the file with
+// random bytes. The file is durable when secret returns.
 func secret(file string, n int) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -53,9 +53,9 @@ func keyFile(number int64) string {
 	return fmt.Sprintf("receipt-%d.key", number)
 }
 
-// openKey returns the service's keys, one of which signs. All processes of a service have the same.
-// Robots learn the public half when they join, so the key must be in the backup. The first process
-// makes the first key, and writes the public half into the database.
+// openKey returns the service's keys, one of which signs. All processes of a service have the same
+// keys. Robots learn the signing key's public half when they join, so the key must be in the
+// backup. The first process makes the first key, and writes its public half into the database.
 func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring, error) {
 	public, number, err := servicekey.Known(ctx, control)
 	if err != nil {
@@ -82,8 +82,8 @@ type keyFiles struct {
 	cfg Config
 }
 
-// enterFirst makes the service's first key, unless the data directory has one or another process
-// was faster.
+// enterFirst enters the service's first key into the database, and makes it if the data directory
+// has none. It fails if another process has entered a different key.
 func (k *keyFiles) enterFirst(ctx context.Context) error {
 	_, err := os.Stat(filepath.Join(k.cfg.Data, receiptKeyFile))
 	made := errors.Is(err, fs.ErrNotExist)
@@ -116,7 +116,7 @@ func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, 
 	return k.keep(ctx, number)
 }
 
-// keep returns the key with a number. If there is none, it makes one, durably.
+// keep returns the key with a number. If there is no such key, keep makes it, durably.
 func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
 	if _, err := shareKey(ctx, k.db, k.cfg, keyFile(number), ed25519.SeedSize, func([]byte) bool { return true }); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, 
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Load returns the key with a number. It must be the private half of public.
+// Load returns the key with a number. It fails unless the key is the private half of public.
 func (k *keyFiles) Load(ctx context.Context, number int64, public ed25519.PublicKey) (ed25519.PrivateKey, error) {
 	name := keyFile(number)
 	_, err := shareKey(ctx, k.db, k.cfg, name, ed25519.SeedSize, func(seed []byte) bool {
@@ -174,7 +174,8 @@ func (k *keyFiles) another(name string) error {
 		k.cfg.Data, name)
 }
 
-// lockKeys keeps other processes that share the data directory from making keys at the same time.
+// lockKeys keeps other processes that share the data directory from making keys until the lock is
+// closed.
 func lockKeys(data string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(data, "keys.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -187,8 +188,8 @@ func lockKeys(data string) (io.Closer, error) {
 	return f, nil
 }
 
-// Token returns the operators' token of the service in a data directory. If there is none, it
-// makes one.
+// Token returns the operators' token of the service in a data directory. If there is no token,
+// Token makes one.
 func Token(data string) (_ string, err error) {
 	lock, err := lockKeys(data)
 	if err != nil {

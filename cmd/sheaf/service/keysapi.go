@@ -111,7 +111,7 @@ func (a *keysAPI) use(ctx context.Context, in KeyUse) (KeyList, error) {
 	return a.list(ctx, route.None{})
 }
 
-// list returns all keys, and the robots that do not know the newest one.
+// list returns all keys, and the robots that do not know the newest key of the service.
 func (a *keysAPI) list(ctx context.Context, _ route.None) (list KeyList, err error) {
 	route.Header(ctx).Set("Cache-Control", "no-store")
 	keys, err := servicekey.List(ctx, a.state.db)
@@ -161,7 +161,7 @@ func setOrNone(secret string) string {
 }
 
 // checkSigning checks whether this process has the key with which the service signs. It does not
-// fail if the database is away, which another check reports.
+// fail if the database is away: another check reports that.
 func (s *state) checkSigning(ctx context.Context) error {
 	if _, _, err := servicekey.Known(ctx, s.db); err != nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"sheaf/internal/settings"
 )
 
-// Kinds of leases.
+// Values of lease.kind.
 const (
 	leaseDatabase = "database"
 	leaseQuorum   = "quorum"
@@ -89,7 +89,7 @@ func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Clos
 	return lease.NewDB(db, p, opt), p, nil
 }
 
-// thisProcess returns a name of this process for people.
+// thisProcess returns the machine's name and the process's ID, for people.
 func thisProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -115,7 +115,8 @@ func openQuorum(cfg Config, opt lease.Options) (*quorum.Locker, error) {
 	return quorum.Open(all)
 }
 
-// OpenQuorum opens the leases of a quorum that the settings name, for a command of an operator.
+// OpenQuorum opens the leases of the settings' quorum for an operator's command. It starts no
+// server.
 func OpenQuorum(cfg Config) (*quorum.Locker, error) {
 	if cfg.Lease.Kind != leaseQuorum {
 		return nil, fmt.Errorf("settings: lease.kind is %s: only the servers of a quorum join and leave by this command", cfg.Lease.Kind)

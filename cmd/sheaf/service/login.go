@@ -51,8 +51,8 @@ func (l *Login) check(is *settings.Checks) {
 	}
 }
 
-// provider returns the OpenID provider of the settings, or nil if there is none. base is the
-// service's URL.
+// provider returns the OpenID provider of the settings, or nil if they name no provider. base is
+// the service's URL.
 func (o *OIDC) provider(base string) (*login.OIDC, error) {
 	if o.Issuer == "" {
 		return nil, nil

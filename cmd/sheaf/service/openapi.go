@@ -54,8 +54,7 @@ var openapiVariables = map[string]string{
 
 var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
 
-// openapiRoutes returns the operations of all rooms, and those in more, which are the service's
-// own.
+// openapiRoutes returns the operations of all rooms, and more, the service's own operations.
 func openapiRoutes(more []route.Route) []route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),

@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/files"
 )
 
-// Restored is the result of Restore.
+// Restored says what Restore has restored, and from which backup.
 type Restored struct {
 	Backup
 	Tables  int   `json:"tables"`
@@ -90,7 +90,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	return restored, nil
 }
 
-// keyName matches the names of key files.
+// keyName matches the names of key files in a backup.
 var keyName = regexp.MustCompile(`^(receipt(-[0-9]+)?\.key|operator\.token)$`)
 
 // keys returns the names of the backup's key files.

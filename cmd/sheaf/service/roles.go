@@ -21,7 +21,7 @@ const (
 	roleServe   = "serve"   // hands out archives
 )
 
-// allRoles returns all roles: the default if the settings name none.
+// allRoles returns all roles. They are the default.
 func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
 
 func (c *Config) checkRoles(is *settings.Checks) {

@@ -22,7 +22,7 @@ const sealSize = 32
 
 // sealedKeys shares key files between processes that each have a data directory of their own. Each
 // key lies in the database, sealed by a key that only the processes have. The first process puts
-// its file there, and makes it if there is none. Every later process gets its file from there.
+// its key there, and makes the key if it has none. Every later process gets the key from there.
 type sealedKeys struct {
 	db   *sql.DB
 	data string // directory
@@ -31,7 +31,7 @@ type sealedKeys struct {
 
 // shareToken makes the operators' token the same in the data directory and in the database. It does
 // nothing without database.seal. A process that needs no signing key cannot know whether the
-// installation already has a token, so it puts none into the database.
+// installation already has a token, so it puts no token into the database.
 func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 	mayAdd := func([]byte) bool { return cfg.has(roleManager, roleIngest) }
 	shared, err := shareKey(ctx, control, cfg, tokenFile, tokenSize, mayAdd)
@@ -42,8 +42,9 @@ func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 }
 
 // shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database.
-// If the database has none, fits reports whether the directory's key may go there; nil stands for
-// a new key. shared reports whether the database has the key, or true without database.seal.
+// If the database has no such key, fits reports whether the directory's key may go there; nil
+// stands for a new key. shared reports whether the database has the key, or true without
+// database.seal.
 func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
 	if cfg.Database.Seal == "" {
 		return true, nil
@@ -112,7 +113,7 @@ func (k *sealedKeys) share(ctx context.Context, name string, n int, fits func(ke
 	return true, nil
 }
 
-// read returns a key from the database, or nil if there is none of this name.
+// read returns a key from the database, or nil if the database has no key of this name.
 func (k *sealedKeys) read(ctx context.Context, name string) (key []byte, err error) {
 	var sealed []byte
 	err = k.db.QueryRowContext(ctx, `SELECT sealed FROM sealed_keys WHERE name = ?`, name).Scan(&sealed)

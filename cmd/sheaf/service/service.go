@@ -43,7 +43,7 @@ type Service struct {
 	settle func(ctx context.Context) error
 }
 
-// Option is an option of New.
+// Option changes the Service that New makes.
 type Option func(*Service)
 
 // WithBoundary makes the service call f before and after each durable write on a batch's way. write
@@ -84,7 +84,7 @@ func Boundaries() []string {
 	return names
 }
 
-// in returns a room's part of the boundary.
+// in returns the boundary function of a room. It also counts the writes.
 func (s *Service) in(room string) func(write, when string) {
 	return func(write, when string) {
 		s.boundary(room+"/"+write, when)
@@ -122,13 +122,13 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	return s, s.build(ctx)
 }
 
-// listeners are the service's open ports.
+// listeners are the ports at which this process listens.
 type listeners struct {
 	http, download, implicit, drop, metrics net.Listener // nil: this process has no such server; http is never nil
 }
 
-// open listens at the addresses of the settings. If another process on this machine has the usual
-// address for metrics, it opens none for them, unless the settings name another address.
+// open listens at the addresses of the settings. If another process on this machine has the default
+// address for metrics, and the settings name no other, this process serves no metrics.
 func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	var lc net.ListenConfig
 	for _, one := range []struct {
@@ -157,7 +157,7 @@ func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (er
 	return nil
 }
 
-// Addresses are where a service can be reached.
+// Addresses are where a process listens. An empty address says that it has no such server.
 type Addresses struct {
 	HTTP     string `json:"http"`          // URL
 	Download string `json:"ftp,omitempty"` // host:port
@@ -166,7 +166,7 @@ type Addresses struct {
 	Metrics  string `json:"metrics,omitempty"`
 }
 
-// Addresses returns where the service listens.
+// Addresses returns where the process listens. For port 0 it has the port that was chosen.
 func (s *Service) Addresses() Addresses {
 	a := Addresses{HTTP: s.cfg.scheme() + "://" + s.listeners.http.Addr().String()}
 	if l := s.listeners.download; l != nil {
@@ -184,7 +184,7 @@ func (s *Service) Addresses() Addresses {
 	return a
 }
 
-// OperatorToken returns the token of the operators' paths.
+// OperatorToken returns the token that opens the operators' paths.
 func (s *Service) OperatorToken() string { return s.state.token }
 
 // settleTime is how long the database may take to record the last transfers.

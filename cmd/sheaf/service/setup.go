@@ -13,7 +13,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// First has the initial operator and keys of a new installation.
+// First has the first operator and the release key of a new installation.
 type First struct {
 	Operator   string // name of an admin
 	Password   string // of the operator; empty: a random one

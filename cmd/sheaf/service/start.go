@@ -24,7 +24,7 @@ import (
 	"sheaf/internal/servicekey"
 )
 
-// state has what a process has opened.
+// state has what a process opens at its start, such as store, database and keys.
 type state struct {
 	lock    io.Closer // of the data directory
 	objects *Objects
@@ -173,7 +173,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 	}
 }
 
-// advise adds advice to the error of a damaged database.
+// advise adds to the error of a damaged database how to restore a backup.
 func (c *Config) advise(err error) error {
 	if !errors.Is(err, db.ErrDamaged) {
 		return err

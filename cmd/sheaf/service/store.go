@@ -23,7 +23,7 @@ import (
 	"sheaf/internal/settings"
 )
 
-// Kinds of stores.
+// Values of store.kind.
 const (
 	storeFS = "fs"
 	storeS3 = "s3"
@@ -98,7 +98,7 @@ func (o *Objects) Usages() store.Usages { return o.meter.Usages() }
 // LogTo makes the store log its operations. Call it before the first operation.
 func (o *Objects) LogTo(log *slog.Logger) { o.meter.Log = log }
 
-// Close closes the store.
+// Close frees what the store has open. The store must not be used any more.
 func (o *Objects) Close() error { return o.under.Close() }
 
 // StoreDir returns the directory that holds the store; ok is false if the store is not in a
@@ -206,14 +206,14 @@ func Repair(ctx context.Context, cfg Config, from string) (_ *upkeep.Repaired, e
 	})
 }
 
-// CopyStore updates the copy, at an address, of the store of the settings; see upkeep.Copy.
+// CopyStore copies the store of the settings to the copy at an address; see upkeep.Copy.
 func CopyStore(ctx context.Context, cfg Config, to string, prune bool) (_ *upkeep.Copied, err error) {
 	return withCopy(ctx, cfg, to, func(objects, copied *Objects) (*upkeep.Copied, error) {
 		return upkeep.Copy(ctx, copied, objects, prune)
 	})
 }
 
-// withCopy opens the store of the settings and its copy, and calls do with both.
+// withCopy opens the store of the settings and its copy at an address, and calls do with both.
 func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects, copied *Objects) (T, error)) (done T, err error) {
 	objects, err := openExisting(ctx, cfg)
 	if err != nil {
@@ -228,7 +228,7 @@ func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects
 	return do(objects, copied)
 }
 
-// openExisting is OpenStore, but fails if the data directory does not exist.
+// openExisting is OpenStore, but fails if the store's directory does not exist.
 func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 	if dir, ok := cfg.StoreDir(); ok {
 		objects, err := openDir(dir)
@@ -278,7 +278,7 @@ func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
 	return &Objects{Store: store.NewRetry(meter, store.RetryOptions{}), meter: meter, under: objects}, nil
 }
 
-// blame adds to an error of the remote store the name of the setting that causes it.
+// blame adds to an error of opening the remote store the name of the setting at fault.
 func (s *Store) blame(err error) error {
 	for _, c := range []struct {
 		is         error

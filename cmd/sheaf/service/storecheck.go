@@ -19,7 +19,7 @@ import (
 const checkTime = time.Minute
 
 // CheckStore checks whether the store that the settings name keeps the promises that Sheaf needs;
-// see storecheck.Run. It works below a prefix with a random name, which it removes.
+// see storecheck.Run. It works below a random prefix, and removes what it has made there.
 func CheckStore(ctx context.Context, cfg Config) ([]storecheck.Promise, error) {
 	if dir, ok := cfg.StoreDir(); ok {
 		return checkDir(ctx, dir)

@@ -19,7 +19,7 @@ import (
 	"sheaf/internal/settings"
 )
 
-// TLS is the settings of the certificate for all servers that have none of their own.
+// TLS is the settings of the certificate for all servers without a certificate of their own.
 type TLS struct {
 	Cert string        `mapstructure:"cert"` // PEM files
 	Key  string        `mapstructure:"key"`
@@ -53,7 +53,7 @@ func (t *TLS) given() bool { return t.Cert != "" || len(t.ACME.Names) > 0 }
 // defaultDirectory is the URL of Let's Encrypt.
 const defaultDirectory = "https://acme-v02.api.letsencrypt.org/directory"
 
-// source returns the ACME of these settings.
+// source returns a source of certificates by ACME, with these settings.
 func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (certs.Source, error) {
 	roots, err := certs.Pool(a.CA)
 	if err != nil {
@@ -65,8 +65,8 @@ func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (c
 // maxCertificateLook is the longest time between two looks at the files of certificates.
 const maxCertificateLook = 10 * time.Second
 
-// certificates are the certificates of the servers; several servers may have the same. nil: the
-// server speaks no TLS.
+// certificates are the servers' certificates. Several servers may share one. A server without a
+// certificate speaks no TLS.
 type certificates struct {
 	http, download, drop certs.Source
 	all                  []certs.Source // each once

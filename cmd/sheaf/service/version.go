@@ -2,7 +2,7 @@ package service
 
 import "runtime/debug"
 
-// release is the version of a packaged program, which deploy/packages sets by -ldflags.
+// release is the version of a packaged program. deploy/packages sets it by -ldflags.
 var release string
 
 // Version returns the program's version: that of its package or its release's tag, or else the

@@ -37,7 +37,7 @@ func (w *Watch) check(is *settings.Checks) {
 	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
 }
 
-// mailServer returns the mail server, or nil if none is set.
+// mailServer returns the mail server, or nil if no server is set.
 func (m *Mail) mailServer() (*mailer.Server, error) {
 	if m.Server == "" {
 		return nil, nil

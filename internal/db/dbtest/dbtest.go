@@ -1,7 +1,7 @@
 // Package dbtest gives tests a database of their own, in SQLite or in PostgreSQL.
 //
-// Tests of migrations use SQLite or Postgres, which give an empty database. All others use Source
-// or Place, which copy a database that was migrated once: that takes a tenth of the time.
+// Tests of migrations use SQLite or Postgres, which give an empty database. All other tests use
+// Source or Place, which copy a database that was migrated once: that takes a tenth of the time.
 package dbtest
 
 import (
@@ -34,7 +34,7 @@ const (
 	// Server is the URL of a PostgreSQL server for the tests, which create databases there. Without
 	// it the tests of each package start a server.
 	Server = "SHEAF_TEST_POSTGRES"
-	// Engine, set to postgres, makes the tests of the rooms use PostgreSQL.
+	// Engine, set to postgres, makes Source give PostgreSQL databases.
 	Engine = "SHEAF_TEST_DATABASE"
 )
 
@@ -100,8 +100,8 @@ func server(t testing.TB) string {
 	return one(t)
 }
 
-// copyPostgres makes a PostgreSQL database from another one of the server until the test ends, and
-// returns its URL.
+// copyPostgres copies a database at the server, and returns the copy's URL. The copy is dropped
+// when the test ends.
 func copyPostgres(t testing.TB, server, from string) string {
 	t.Helper()
 	name, source, err := newPostgres(server, from)
@@ -110,7 +110,7 @@ func copyPostgres(t testing.TB, server, from string) string {
 	return source
 }
 
-// newPostgres makes a PostgreSQL database from another one of the server.
+// newPostgres copies a database at the server, and returns the copy's name and URL.
 func newPostgres(server, from string) (name, source string, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -140,13 +140,13 @@ func atServer(server, what string) error {
 	return nil
 }
 
-// templates has a func() (name string, err error) for each server, by the server's URL. It returns
-// the name of the database that migratedPostgres copies.
+// templates has a func() (name string, err error) for each server, by the server's URL. The func
+// returns the name of the database that migratedPostgres copies.
 var templates sync.Map
 
 // migratedPostgres returns the URL of a PostgreSQL database with today's schema. The first call
 // migrates a template, which all calls copy until the process ends. If testkit.AtExit cannot drop
-// the template at the end, all calls copy an empty database instead.
+// the template at the end, the database is empty instead.
 func migratedPostgres(t testing.TB) string {
 	t.Helper()
 	server := server(t)

@@ -35,7 +35,7 @@ type seen struct {
 	timed   bool
 	stamp   int64
 	fence   int64
-	until   time.Time // until when its token is ours; zero: it is not ours
+	until   time.Time // end of the time in which its token is ours; zero: the token is not ours
 	recall  bool
 	entered bool
 	since   int64 // number of the request by which its token was returned
@@ -52,7 +52,7 @@ func (a *attempt) of(server string) *seen {
 	return a.servers[server]
 }
 
-// next returns the next request to a server.
+// next returns the request to send to a server at this stage.
 func (a *attempt) next(now time.Time, server string) request {
 	a.seq++
 	q := request{Kind: kindGet, Config: a.config, Name: a.name, Client: a.client, Stamp: a.stamp, Seq: a.seq, TTL: a.ttl}
@@ -102,9 +102,9 @@ func (a *attempt) heard(now time.Time, server string, asked time.Time, q request
 	return a.stage != before || s.recall
 }
 
-// adopt takes over a later configuration. A name that is held stays held as long as it was certain
-// by the earlier one; before that time ends, the attempt must get the tokens that the later one
-// needs. A change waits for that time before its second step.
+// adopt takes over a later configuration. A held name stays held as long as it was certain by the
+// earlier configuration; before that time ends, the attempt must get the tokens that the later
+// configuration needs. A change waits for that time before its second step.
 func (a *attempt) adopt(now time.Time, c Config) bool {
 	if c.Epoch <= a.config.Epoch {
 		return false
@@ -121,7 +121,8 @@ func (a *attempt) adopt(now time.Time, c Config) bool {
 	return true
 }
 
-// advance goes to the next stage if enough servers have answered for it.
+// advance goes to the next stage if enough servers have answered for it. If the attempt cannot
+// enter, advance goes back to getting.
 func (a *attempt) advance(now time.Time) {
 	ours := func(server string) bool { return now.Before(a.of(server).until) }
 	switch a.stage {
@@ -158,8 +159,8 @@ func (a *attempt) advance(now time.Time) {
 	}
 }
 
-// certain returns until when the name is held for certain: as long as the tokens of a quorum are
-// ours. If the name is not held, it returns the zero time.
+// certain returns the time until which the name is certainly held, because the tokens of a quorum
+// are ours. If the name is not held, it returns the zero time.
 func (a *attempt) certain(now time.Time) time.Time {
 	if a.stage != holding {
 		return time.Time{}

@@ -8,11 +8,11 @@ import (
 // change is a change of the servers in two phases, made by the holder of the name serversName. Its
 // methods must not be called concurrently.
 //
-//  1. L: from now on a majority of the earlier servers and one of the later ones is needed. A
-//     client that holds a name by the earlier servers alone may do so until its tokens end, or get
-//     the others.
+//  1. L: from now on a majority of the earlier servers and a majority of the later servers are
+//     needed. A client that holds a name by the earlier servers alone may hold it until its tokens
+//     end, unless it gets the others' tokens, too.
 //  2. When such tokens have ended, the later servers get all fencing tokens that the earlier ones
-//     know, since they must give higher ones.
+//     know, since they must give higher tokens.
 //  3. L̄: from now on a majority of the later servers is enough.
 //
 // If a change breaks off after its first step, both majorities stay needed; the next change
@@ -40,7 +40,7 @@ const (
 )
 
 // newChange prepares a change of the servers. fence is the fencing token of the lease on
-// serversName. The epochs follow from it, so two changes never have the same.
+// serversName. The epochs are derived from fence, so two changes never have the same epochs.
 func newChange(now Config, members []string, fence int64, ttl time.Duration) *change {
 	c := &change{ttl: ttl, acks: make(map[string]bool), fences: make(map[string]int64)}
 	members = slices.Clone(members)
@@ -54,7 +54,7 @@ func newChange(now Config, members []string, fence int64, ttl time.Duration) *ch
 	return c
 }
 
-// next returns the next request to a server. ok is false if there is none now.
+// next returns the next request to a server. ok is false if there is no request now.
 func (c *change) next(now time.Time, server string) (q request, ok bool) {
 	if c.step == awaitTokens && !now.Before(c.wait) {
 		c.to(readFences)

@@ -221,7 +221,7 @@ func errDiffers(server string) error {
 	return fmt.Errorf("server %s knows other servers than this process; lease.quorum.members must be the same at all", server)
 }
 
-// Member describes a server by its answer.
+// Member is a server, its part in a change, and whether it answers.
 type Member struct {
 	Address string `json:"address"`
 	Joining bool   `json:"joining,omitempty"` // the server joins by a change that has not ended
@@ -327,7 +327,7 @@ func (l *Locker) change(ctx context.Context, c *change) error {
 	}
 }
 
-// Address returns the name of this process's server.
+// Address returns the name of this process's server, as in Options.
 func (l *Locker) Address() string { return l.opt.Address }
 
 // Served returns how many requests this process's server has answered.

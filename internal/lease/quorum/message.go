@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// path is the path of the servers' URL for requests, by POST.
+// path is the URL path at which a server takes requests, by POST.
 const path = "/v1/lease"
 
-// macHeader is the header with the HMAC-SHA256 of a message by the servers' secret, in hex.
+// macHeader is the header for a message's HMAC-SHA256 with the servers' secret, in hex.
 const macHeader = "Sheaf-Mac"
 
 const (
@@ -27,7 +27,7 @@ const (
 	fresh      = time.Minute // how old a request's At may be, and how long nonces are kept
 )
 
-// sent is a request on its way.
+// sent is the message that carries a request.
 type sent struct {
 	To    string  `json:"to"`    // the server's name
 	Boot  string  `json:"boot"`  // identifies the server's start, as the server has told it; empty at first
@@ -36,7 +36,7 @@ type sent struct {
 	Q     request `json:"request"`
 }
 
-// returned is an answer on its way.
+// returned is the message that carries an answer.
 type returned struct {
 	Nonce string `json:"nonce"` // of the request
 	Boot  string `json:"boot"`
@@ -88,7 +88,8 @@ func (d *door) first(nonce string) bool {
 	return true
 }
 
-// ServeHTTP implements http.Handler. A refused request gets 403 and the reason.
+// ServeHTTP implements http.Handler. A forged, misdirected or repeated request gets 403 and the
+// reason.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	var q sent
@@ -152,7 +153,7 @@ type told struct {
 
 var errForged = errors.New("forged: the answer is not signed by the servers' secret")
 
-// call sends a request to a server and returns the answer.
+// call sends a request to a server, twice if the server calls it stale, and returns the answer.
 func (c *caller) call(ctx context.Context, server string, q request) (answer, error) {
 	for try := 0; ; try++ {
 		out, err := c.once(ctx, server, q)

@@ -2,8 +2,8 @@
 // is one of the servers. It is protocol QC of paper 002 (quorum consensus with the majority
 // coterie). For each name a server has one token, which it lends to one client at a time. A client
 // that has the tokens of a majority of the servers holds the name. If a client with a higher
-// priority asks, the server recalls its token from the client that has it, which returns it unless
-// it holds the name.
+// priority asks, the server recalls its token from the client that has it. That client returns the
+// token unless it holds the name.
 //
 // It differs from the paper in four ways:
 //
@@ -86,7 +86,7 @@ type request struct {
 	Fences map[string]int64 `json:"fences,omitempty"` // kindRaise
 }
 
-// answer is a server's answer.
+// answer is a server's answer. If Config, Differs or Removed is set, it has nothing else.
 type answer struct {
 	Config  *Config          `json:"config,omitempty"`  // a later configuration, because of which nothing was done
 	Removed bool             `json:"removed,omitempty"` // nothing was done, since the process is no longer a server
@@ -136,8 +136,8 @@ func (p place) before(o place) bool {
 	return p.stamp < o.stamp || p.stamp == o.stamp && p.client < o.client
 }
 
-// newServer starts a server with its durable state. ttl is how long tokens from before the start
-// may be out, if kept does not say it. A server that has not joined yet has lent no tokens.
+// newServer starts a server with its durable state. Tokens from before the start may be out for
+// ttl, or for kept.TTL if that is longer. A server that has not joined yet has lent no tokens.
 func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep func(Kept) error) *server {
 	if kept.Fences == nil {
 		kept.Fences = make(map[string]int64)
@@ -210,7 +210,7 @@ func (s *server) handle(now time.Time, q request) (a answer, err error) {
 	return a, nil
 }
 
-// change changes the durable state by f.
+// change stores the durable state as f changes it. After an error s.kept is the old state.
 func (s *server) change(f func(*Kept)) error {
 	next := s.kept
 	next.Fences = make(map[string]int64, len(s.kept.Fences)+1)

@@ -44,7 +44,7 @@ func (s *session) every() time.Duration {
 	return min(max(s.l.opt.TTL/100, 10*time.Millisecond), 250*time.Millisecond)
 }
 
-// run asks the servers until enough is true.
+// run asks the servers until enough returns true or ctx ends.
 func (s *session) run(ctx context.Context, enough func(now time.Time) bool) error {
 	for {
 		now := time.Now()
@@ -84,7 +84,7 @@ func (s *session) ask(ctx context.Context, now time.Time, server string) {
 	}()
 }
 
-// take handles an answer.
+// take passes an answer to the attempt. It logs if too few servers answer for some seconds.
 func (s *session) take(ctx context.Context, h heard) {
 	now := time.Now()
 	delete(s.busy, h.server)
@@ -116,7 +116,7 @@ func (s *session) keep(ctx context.Context) error {
 	return lease.ErrLost
 }
 
-// leave gives all tokens back. It returns when enough servers have them; telling the others goes on
+// leave gives all tokens back. It waits until enough servers have them, and tells the other servers
 // in the background.
 func (s *session) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)

@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/stream"
 )
 
-// Answer is an answer whose body's bytes are counted.
+// Answer counts the bytes of an answer's body.
 type Answer struct {
 	http.ResponseWriter
 	Status int // 0 until the answer begins
@@ -45,7 +45,7 @@ func headerSize(h http.Header) int64 {
 	return int64(n)
 }
 
-// sent reports whether the answer has a file's bytes, or some of them.
+// sent reports whether the answer's status is 200 or 206.
 func (w *Answer) sent() bool {
 	return w.Status == http.StatusOK || w.Status == http.StatusPartialContent
 }

@@ -11,14 +11,14 @@ import (
 	"sheaf/serve/library"
 )
 
-// Content is a file or a stored body for http.ServeContent. Nothing is opened before it is read. It
-// is used by one goroutine at a time and must be closed.
+// Content is a file or a stored body for http.ServeContent. It opens nothing before the first Read.
+// It is used by one goroutine at a time and must be closed.
 type Content struct {
 	Size int64
 	// Open returns a reader of the n bytes from off on, or of more.
 	Open func(off, n int64) (io.ReadCloser, error)
-	// Forward says that each reader from Open begins at 0 and checks the body when it is read to
-	// its end. The end of a range is then given only after the rest of the body has been read.
+	// Forward says that each reader from Open begins at 0 and checks the body at its end. Read then
+	// returns the end of a range only after it has read the rest of the body.
 	Forward bool
 
 	file *library.File   // the kernel can send it; nil: not a file
@@ -38,7 +38,7 @@ func ofFile(ctx context.Context, f *library.File) *Content {
 	}}
 }
 
-// Begun sets a reader that stands at the beginning of the content.
+// Begun gives c an open reader at the beginning of the content.
 func (c *Content) Begun(body io.ReadCloser) { c.body = body }
 
 // Err returns why reading failed, or nil if it did not.
@@ -110,7 +110,7 @@ func (c *Content) place() (err error) {
 	return nil
 }
 
-// Close closes the reader that is open, if there is one.
+// Close closes the open reader, if any. A later Read opens another.
 func (c *Content) Close() error {
 	if c.body == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"sheaf/serve/account"
 )
 
-// download is a file that is being sent. Its bytes and its time are those that the client has
-// acknowledged, if the client is the other end of the TCP connection and the connection has no TLS.
-// Otherwise they are those that were written. HTTP/2 comes with TLS only.
+// download is a file that is being sent. If the TCP connection has no TLS and no proxy at its other
+// end, the download counts the bytes and the time that the client's acknowledgements show.
+// Otherwise it counts what was written. HTTP/2 comes with TLS only.
 type download struct {
 	sender *Sender
 	note   transfers.Transfer
@@ -48,8 +48,8 @@ func (d *download) moved() int64 {
 	return min(d.acknowledged(), d.out.declared.Load())
 }
 
-// end records the download, now or when its last byte is acknowledged. The outcome is Aborted if
-// the client took fewer bytes than the header declared.
+// end records a download with status 200 or 206, now or when its last byte is acknowledged. The
+// outcome is Aborted unless the client is known to have taken all bytes that the header declared.
 func (d *download) end(r *http.Request, c *Content) {
 	if !d.out.sent() {
 		d.ended()

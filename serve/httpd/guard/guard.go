@@ -26,12 +26,12 @@ import (
 	"sheaf/serve/results"
 )
 
-// Handler answers a request of an account. An error that it returns becomes the answer, so it must
-// not return one after it has begun to answer.
+// Handler answers a request of an account. If it returns an error, the error becomes the answer. So
+// it must not fail after it has begun to answer.
 type Handler func(w http.ResponseWriter, r *http.Request, a *account.Account) error
 
 // Reading returns the methods of handlers that change nothing. OPTIONS is what browsers send before
-// a script of another site may read; the guard answers it. Each call returns another slice, because
+// a script of another site may read; the guard answers it. Each call returns a new slice, because
 // mux.Route.Methods writes to its arguments.
 func Reading() []string { return []string{http.MethodGet, http.MethodHead, http.MethodOptions} }
 
@@ -42,12 +42,12 @@ type Guard struct {
 	Sessions *session.Sessions
 
 	// Audit gets a row for each request that changes something. It may be set before the first
-	// handler is wrapped; nil: none is written.
+	// handler is wrapped; nil: no rows are written.
 	Audit *audit.Log
 
-	// Operator returns the name of the operator who has logged in with the request's browser;
-	// empty: none has. It may be set before the first request; nil: operators only read with an
-	// account.
+	// Operator returns the name of the operator who has logged in with the request's browser; empty
+	// if nobody has. It may be set before the first request; nil: operators need an account to
+	// read.
 	Operator func(*http.Request) (name string, err error)
 
 	accounts   *account.Accounts
@@ -78,7 +78,7 @@ func (g *Guard) Query(next Handler, uses ...account.Use) http.Handler {
 	return g.outside(g.inside(known(next), uses...))
 }
 
-// known returns a handler that asks clients without an account for one.
+// known returns next as a handler that asks clients without an account for credentials.
 func known(next Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		if a == nil {
@@ -99,7 +99,7 @@ func (g *Guard) outside(next http.Handler) http.Handler {
 	return unstall(StallTime, allowOrigins(g.sameOrigin(next)))
 }
 
-// inside finds out whose request it is.
+// inside calls next with the request's account, and answers errors as problems.
 func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 	return problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
@@ -203,7 +203,8 @@ const Elsewhere = "A large file that the object store has: to there. Location is
 
 type accountKey struct{}
 
-// Account returns the account whose request an operation answers.
+// Account returns the account whose request an operation answers. It panics unless ctx comes from
+// Consumers.
 func Account(ctx context.Context) *account.Account {
 	return ctx.Value(accountKey{}).(*account.Account)
 }
@@ -218,16 +219,17 @@ func (g *Guard) For(uses ...account.Use) func(Handler) http.Handler {
 	return func(next Handler) http.Handler { return g.Consumer(next, uses...) }
 }
 
-// Public passes on all requests but changes that a page of another site sends. A handler that
-// changes something must call audit.Begin first.
+// Public passes on all requests, except changes from a page of another site. A handler that changes
+// something must call audit.Begin first.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return g.sameOrigin(g.Audit.Handler(audit.None, problem.Handler(g.log, next)))
 }
 
-// account returns the account of a request, and the operator's name if it is an operator's. It is
-// the first of these: the account of the request's credentials, the account of its session, the one
-// that ForOperator gives the operator of its session, the anonymous account. It is nil if there is
-// none of them. account fails with account.ErrCredentials if credentials are given and wrong.
+// account returns the account of a request, and the operator's name if the account is an
+// operator's. It looks for the account of the request's credentials, then of its session, then of
+// the operator who has a session (account.ForOperator), and then for the anonymous account. If it
+// finds no account, it returns nil. It fails with account.ErrCredentials if credentials are given
+// and wrong.
 func (g *Guard) account(r *http.Request) (a *account.Account, operator string, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
@@ -246,8 +248,8 @@ func (g *Guard) account(r *http.Request) (a *account.Account, operator string, b
 	return a.From(r.RemoteAddr), operator, bySession, nil
 }
 
-// reader names the operator who has logged in with a session; empty: none has, or the request may
-// change something.
+// reader returns the name of the operator who has logged in with a session. It returns "" if nobody
+// has, or if the request may change something.
 func (g *Guard) reader(r *http.Request) (string, error) {
 	if g.Operator == nil || !audit.Reads(r.Method) {
 		return "", nil
@@ -259,7 +261,8 @@ func (g *Guard) reader(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// sessionAccount returns the account that has logged in with a session; nil if none has.
+// sessionAccount returns the account that has logged in with a session; nil if none has, or if the
+// session is no longer good.
 func (g *Guard) sessionAccount(r *http.Request) (*account.Account, error) {
 	who, ok, err := g.Sessions.Who(r, session.Account)
 	if err != nil {
@@ -275,7 +278,7 @@ func (g *Guard) sessionAccount(r *http.Request) (*account.Account, error) {
 	return a, err
 }
 
-// problem returns the problem to answer for an error of the packages below. It returns other errors
+// problem turns an error of the packages below into the problem to answer. It returns other errors
 // as they are.
 func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error {
 	var (

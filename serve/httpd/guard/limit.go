@@ -36,11 +36,11 @@ const (
 
 func allSearches() int { return 4 * max(2, runtime.GOMAXPROCS(0)) }
 
-// Limits bound how many requests that cost much are under way, of one account, of one network and
-// of all. Anonymous requests count by network address. A request keeps its place while the machine
-// works for it: not while its body comes, nor while its answer is sent. So a slow client delays
-// only itself. Its methods may be called from many goroutines at once, and so may each leave, which
-// may be called again.
+// Limits bound how many costly requests are under way: of one account, of one neighbourhood of
+// addresses and in all. Anonymous requests count by network address. A request keeps its place
+// while the machine works for it: not while its body comes, nor while its answer is sent. So a slow
+// client delays only itself. The methods, and each leave that they return, may be called
+// concurrently. A leave may be called again.
 type Limits struct{ searches, lists, polls, bodies, answers *gate }
 
 // NewLimits returns the limits of one service.
@@ -54,8 +54,8 @@ func NewLimits() *Limits {
 	}
 }
 
-// Search counts a search until leave is called. It fails with the problem to answer. Call it before
-// parsing the body, which may be a list, and after receiving it.
+// Search counts a search until leave is called. It fails with the problem to answer. Call it after
+// receiving the body, which may be a list, and before parsing it.
 func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err error) {
 	if r.Method != http.MethodPost {
 		return l.searches.enter(r, a)
@@ -72,8 +72,8 @@ func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err 
 	return func() { leaveSearches(); leaveLists() }, nil
 }
 
-// List counts a request whose list is only read, until leave is called. It fails with the problem
-// to answer.
+// List counts a request that parses a list and does not search, until leave is called. It fails
+// with the problem to answer.
 func (l *Limits) List(r *http.Request, a *account.Account) (leave func(), err error) {
 	return l.lists.enter(r, a)
 }
@@ -90,8 +90,8 @@ func (l *Limits) Body(r *http.Request, a *account.Account) (leave func(), err er
 	return l.bodies.enter(r, a)
 }
 
-// Answer counts a long answer, which takes room on the disk however slowly it is read, until leave
-// is called. It fails with the problem to answer.
+// Answer counts a long answer until leave is called, since it takes room on the disk however slowly
+// it is read. It fails with the problem to answer.
 func (l *Limits) Answer(r *http.Request, a *account.Account) (leave func(), err error) {
 	return l.answers.enter(r, a)
 }
@@ -112,8 +112,9 @@ func newGate(perAccount, total int, what, reason string) *gate {
 	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int), around: make(map[netip.Prefix]int)}
 }
 
-// enter lets a request in, or returns why not. A neighbourhood gets half of the places at most. The
-// last quarter is for accounts that have none, so that a few accounts cannot fill all.
+// enter lets a request in, or fails with the problem to answer. A neighbourhood gets half of the
+// places at most. The last quarter is for accounts without a place, so that a few accounts cannot
+// fill all.
 func (g *gate) enter(r *http.Request, a *account.Account) (leave func(), err error) {
 	client := peer.Addr(r.RemoteAddr)
 	payer, around := a.Name, peer.Neighbourhood(client)

@@ -7,10 +7,10 @@ import (
 	"sheaf/internal/cache"
 )
 
-// Place is the place of a search. The handler leaves it before the answer is sent. A build that the
-// handler has begun keeps it to the end, since the build goes on if the client leaves. Otherwise
-// clients that leave at once would have any number of builds under way. Its methods may be called
-// concurrently.
+// Place is the place of a search in Limits. The handler leaves it before the answer is sent. A
+// build that the handler has begun holds the place to the build's end, even if the client leaves.
+// Otherwise clients that leave at once would have any number of builds under way. Its methods may
+// be called concurrently.
 type Place struct {
 	free func()
 
@@ -54,8 +54,8 @@ func (p *Place) endLocked() {
 	}
 }
 
-// InPlace returns build as a computation for cache.Group that keeps a place. It fails with
-// cache.ErrLeft if the handler has left before it begins.
+// InPlace returns build as a computation for cache.Group that holds the place while it runs. It
+// fails with cache.ErrLeft if nobody has the place any more when it begins.
 func InPlace[T any](p *Place, build func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (built T, err error) {
 		if !p.begin() {

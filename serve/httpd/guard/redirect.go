@@ -15,11 +15,11 @@ import (
 )
 
 // Redirect sends clients to the object store for large files that are one whole object there. Such
-// a file is counted in full when the client gets its URL, since nobody tells how much of it the
-// client has taken. All else is sent by this process: parts of files, answers to conditions, and
-// files of accounts whose rate or quota would not let them pass at once.
+// a file is counted in full when the client gets its URL, since this process does not learn how
+// much of it the client takes. All else is sent by this process: parts of files, answers to
+// conditions, and files of accounts whose rate or quota would not let them pass at once.
 type Redirect struct {
-	At      int64         // bytes from which on a file is large
+	At      int64         // size from which on a file is large, in bytes
 	Expires time.Duration // how long a URL is good for
 	Store   store.Store   // has a store.Presigner within
 }
@@ -41,8 +41,9 @@ func (x *Redirect) url(ctx context.Context, f *library.File, disposition string)
 	return from.Presign(ctx, f.Object, store.PresignOptions{Expires: x.Expires, Type: f.Type, Disposition: disposition})
 }
 
-// asksForAll reports whether a request is for the whole file, whatever the client has of it, and
-// may be answered by another server. A script may read only what its own server lets it.
+// asksForAll reports whether a request is a GET for the whole file, without conditions, that
+// another server may answer. A script's request is not, since the other server may not let scripts
+// read.
 func asksForAll(r *http.Request) bool {
 	for _, name := range []string{"Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Origin"} {
 		if r.Header.Get(name) != "" {
@@ -52,8 +53,8 @@ func asksForAll(r *http.Request) bool {
 	return r.Method == http.MethodGet && cmp.Or(r.Header.Get("Sec-Fetch-Mode"), "navigate") == "navigate"
 }
 
-// redirected answers a request for a large file by the URL of its object, and reports whether it
-// did. The header describes the file.
+// redirected answers a request for a large file with a redirect to its object, and reports whether
+// it did. The header of w must describe the file.
 func (s *Sender) redirected(w http.ResponseWriter, r *http.Request, a *account.Account, f *library.File, name string) bool {
 	if s.Redirect == nil || f.Object == "" || f.Size < s.Redirect.At || !asksForAll(r) {
 		return false

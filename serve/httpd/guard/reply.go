@@ -18,10 +18,10 @@ func Found(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// WantsHTML reports whether the client is a browser.
+// WantsHTML reports whether the client accepts HTML, as browsers do.
 func WantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// WantsJSON reports whether the client asks for JSON and is not a browser.
+// WantsJSON reports whether the client accepts JSON and does not accept HTML.
 func WantsJSON(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "application/json") && !WantsHTML(r)
 }
@@ -75,7 +75,8 @@ func Reached(public, ftp string, r *http.Request) (base, ftpAt string) {
 	return base, peer.Announce(ftp, u.Hostname())
 }
 
-// names reports whether a Host header is the local end of a connection, by number or as localhost.
+// names reports whether a Host header names the local end of a connection, by its address or as
+// localhost.
 func names(host, local string) bool {
 	if host == local {
 		return true
@@ -87,7 +88,7 @@ func names(host, local string) bool {
 
 // CloseAfterChunks closes the connection after a request with Transfer-Encoding. Such a request may
 // have had a Content-Length too, which net/http does not tell: a proxy in front may have believed
-// that one and take the rest of the body for the next request (RFC 9112, 6.1).
+// the Content-Length and take the rest of the body for the next request (RFC 9112, 6.1).
 func CloseAfterChunks(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {

@@ -46,14 +46,15 @@ func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account
 	http.ServeContent(out, r, "", f.Modified, c)
 }
 
-// Head answers a HEAD request for a file.
+// Head answers a HEAD request for a file, and records nothing.
 func Head(w http.ResponseWriter, r *http.Request, n library.Node, download string) {
 	describe(w.Header(), n, download)
 	BoundRanges(r)
 	http.ServeContent(w, r, "", n.Modified, &Content{Size: n.Size})
 }
 
-// describe sets the headers of a file.
+// describe sets the headers that describe a file. If download is not empty, browsers save the file
+// under that name.
 func describe(h http.Header, n library.Node, download string) {
 	h.Set("ETag", n.ETag)
 	h.Set("Content-Type", n.Type)
@@ -69,8 +70,8 @@ func describe(h http.Header, n library.Node, download string) {
 // maxRanges is how many ranges one request may ask for.
 const maxRanges = 64
 
-// BoundRanges removes a longer list of ranges from a request, as RFC 9110 (14.2) allows. The whole
-// file is then sent.
+// BoundRanges removes the Range header if it has more than maxRanges ranges, as RFC 9110 (14.2)
+// allows. The whole file is then sent.
 func BoundRanges(r *http.Request) {
 	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
 		r.Header.Del("Range")
@@ -78,7 +79,7 @@ func BoundRanges(r *http.Request) {
 }
 
 // Record records an answer that was not measured, such as a page, under the request's path. It
-// counts the bytes that were written, if the answer had any to send.
+// counts the bytes written. It ignores HEAD, and answers without status 200 or 206.
 func (s *Sender) Record(r *http.Request, a *account.Account, start time.Time, w *Answer) {
 	if !w.sent() || r.Method == http.MethodHead {
 		return

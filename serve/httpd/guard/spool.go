@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// SpoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary
-	// file.
+	// SpoolMemory is the length, in bytes, up to which an answer is held in memory. A longer answer
+	// is in a temporary file.
 	SpoolMemory = 256 << 10
 
-	// worthGzip is the length, in bytes, from which on an answer is compressed.
+	// worthGzip is the length of the first part, in bytes, from which on an answer is compressed.
 	worthGzip = 4 << 10
 )
 
 // Spool takes a whole answer before any of it is sent, or a whole body before it is read. So an
 // answer has its length, its ETag and its next cursor, and an error can be answered in its place.
-// What an answer is made of is not held while a client reads. A Spool must be closed, and is not
-// for concurrent use.
+// The sources of an answer need not be held while a client reads. A Spool must be closed, and is
+// not for concurrent use.
 type Spool struct {
 	gzip       bool // compress, if it is worth it
 	begun      bool
@@ -38,13 +38,13 @@ type Spool struct {
 	to         stored
 }
 
-// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. It calls enter,
-// if that is not nil, before it begins a file.
+// NewSpool returns a Spool. If gzip is set, it compresses what is worth it. Unless enter is nil,
+// the Spool calls it before it begins a file, and leave when it is closed.
 func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
 	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
 
-// Spool returns a Spool for the answer to a request.
+// Spool returns a Spool for the answer to a request. While it has a file, it counts as an Answer.
 func (l *Limits) Spool(r *http.Request, a *account.Account, gzip bool) *Spool {
 	return NewSpool(gzip, func() (func(), error) { return l.Answer(r, a) })
 }
@@ -64,8 +64,7 @@ func (s *Spool) Write(p []byte) (n int, err error) {
 	return s.to.Write(p)
 }
 
-// Finish ends the writing. The compressor's memory, most of a MiB, is not held while a client
-// reads.
+// Finish ends the writing and frees the compressor's memory, most of a MiB, before a client reads.
 func (s *Spool) Finish() error {
 	if s.zip == nil {
 		return nil
@@ -75,7 +74,8 @@ func (s *Spool) Finish() error {
 	return err
 }
 
-// Send answers with what was written. A client that reads slowly costs SpoolMemory and a file.
+// Send answers with what was written. A client that reads slowly costs up to SpoolMemory, or a
+// file.
 func (s *Spool) Send(w http.ResponseWriter, r *http.Request, contentType string) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -87,7 +87,7 @@ func (s *Spool) Send(w http.ResponseWriter, r *http.Request, contentType string)
 // Compressed reports whether what was written is in gzip.
 func (s *Spool) Compressed() bool { return s.compressed }
 
-// Content reads what was written.
+// Content returns a reader of what was written.
 func (s *Spool) Content() io.ReadSeeker { return s.to.content() }
 
 // Close removes the temporary file.
@@ -104,7 +104,8 @@ type stored struct {
 	leave func()                           // nil: not entered
 }
 
-// Write implements io.Writer. It fails with library.ErrNoSpace if the disk is full.
+// Write implements io.Writer. It fails with library.ErrNoSpace if the disk is full, and with the
+// error of enter.
 func (s *stored) Write(p []byte) (int, error) {
 	s.hash.Write(p)
 	s.size += int64(len(p))
@@ -120,7 +121,7 @@ func (s *stored) Write(p []byte) (int, error) {
 	return n, library.NoSpace(err)
 }
 
-// begin begins the temporary file.
+// begin calls enter, and moves what is in memory to a new temporary file.
 func (s *stored) begin() (err error) {
 	if s.enter != nil {
 		if s.leave, err = s.enter(); err != nil {
@@ -139,7 +140,7 @@ func (s *stored) begin() (err error) {
 // etag returns the strong ETag of what was written.
 func (s *stored) etag() string { return `"` + hex.EncodeToString(s.hash.Sum(nil)[:16]) + `"` }
 
-// content reads what was written.
+// content returns a reader of what was written.
 func (s *stored) content() io.ReadSeeker {
 	if s.rest != nil {
 		return io.NewSectionReader(s.rest, 0, s.size)

@@ -32,7 +32,8 @@ type staller struct {
 	patience time.Duration
 }
 
-// extend fails if the connection has no deadlines, as in a test's recorder. Then there is no bound.
+// extend sets the deadline of the next piece. A connection without deadlines, such as a test's
+// recorder, has no bound.
 func (s *staller) extend() { _ = s.deadline.SetWriteDeadline(time.Now().Add(s.patience)) }
 
 func (s *staller) Write(p []byte) (int, error) {

@@ -14,16 +14,16 @@ import (
 	"sheaf/serve/replay"
 )
 
-// banner is shown above a stored page.
+// banner is the data of the banner above a stored page.
 type banner struct {
 	screen
 	Now           time.Time
 	Number, Count int
 	First, Prev   string // paths; empty if there is none
 	Next, Last    string
-	Timeline      *timeline // nil: there is one version
+	Timeline      *timeline // nil: all versions are of one time
 	Diff, Bytes   string
-	Find          string // where the address box is sent; empty: there is none
+	Find          string // where the address box is sent; empty: no box
 	Truncated     string
 	Since         time.Time // zero unless the version is a revisit
 	Status        int       // 0: 200
@@ -38,7 +38,7 @@ var bannerText string
 
 var bannerTemplate = template.Must(template.New("").Parse(bannerText))
 
-// banner returns the banner of version i, in ASCII.
+// banner returns the banner of version i, as HTML in ASCII.
 func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {
 	c := all[i]
 	b := banner{

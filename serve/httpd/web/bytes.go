@@ -22,8 +22,8 @@ import (
 // rewriteVersion is part of the ETags. Raise it when rewriting changes.
 const rewriteVersion = "3"
 
-// etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner
-// also depends on the banner, which is about all versions and in the reader's language.
+// etagOf returns the strong ETag of the answer for version i. The ETag of a page with a banner also
+// depends on all versions and on the reader's language.
 func etagOf(r *http.Request, all mementos, i int, mode replay.Mode, parts []*part) string {
 	c := all[i]
 	sum := sha256.New()
@@ -48,7 +48,7 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode, parts []*par
 	return fmt.Sprintf(`"%x"`, sum.Sum(nil)[:16])
 }
 
-// succeeded reports whether a version is shown with a status of success.
+// succeeded reports whether a version is shown with a 2xx status.
 func succeeded(c *records.Capture) bool {
 	return shownStatus(answered(c).Status)/100 == 2
 }
@@ -62,7 +62,8 @@ func conditions(r *http.Request, etag string) (unchanged string, err error) {
 	return listed(strings.Join(r.Header.Values("If-None-Match"), ","), etag, false), nil
 }
 
-// listed returns the tag in a list that equals etag or its variant in gzip; "" if none does.
+// listed returns the first tag in a list that equals etag or its variant in gzip, or "". For "*" it
+// returns etag. If strong is set, weak tags equal nothing.
 func listed(list, etag string, strong bool) string {
 	for tag := range strings.SplitSeq(list, ",") {
 		tag = strings.TrimSpace(tag)
@@ -82,8 +83,8 @@ func listed(list, etag string, strong bool) string {
 // inGzip returns the ETag of the variant in gzip.
 func inGzip(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"` }
 
-// open opens a version's answer. If asStored is set and the client takes gzip, the body is as it is
-// stored.
+// open opens a version's answer. If asStored is set and sentInGzip holds, the body is the stored
+// gzip.
 func open(r *http.Request, c *records.Capture, asStored bool) (*records.Response, error) {
 	if asStored && sentInGzip(r, c) {
 		return c.InGzip(r.Context())
@@ -91,7 +92,8 @@ func open(r *http.Request, c *records.Capture, asStored bool) (*records.Response
 	return c.Response(r.Context())
 }
 
-// sentInGzip reports whether a body is sent as it is stored, in gzip.
+// sentInGzip reports whether the client takes gzip and the body is stored in fewer bytes than it
+// has.
 func sentInGzip(r *http.Request, c *records.Capture) bool {
 	if !guard.TakesGzip(r) {
 		return false
@@ -169,7 +171,7 @@ func (p *Pages) sendRanges(w *guard.Answer, r *http.Request, c *records.Capture,
 	return nil
 }
 
-// sendWhole sends all of a body, whose length is set.
+// sendWhole sends all of a body. The header must have its length.
 func (p *Pages) sendWhole(w *guard.Answer, r *http.Request, status int, body io.Reader) error {
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {

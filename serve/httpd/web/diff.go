@@ -22,7 +22,7 @@ var diffText string
 
 var diffTemplate = webpage.Parse(diffText)
 
-// parsePair parses the address of a comparison.
+// parsePair parses the two times and the URL of a comparison.
 func (p *Pages) parsePair(first, second, page string) (from, to replay.Period, url string, err error) {
 	from, err1 := replay.ParsePeriod(first, p.Site.Zone)
 	to, err2 := replay.ParsePeriod(second, p.Site.Zone)
@@ -43,8 +43,8 @@ func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Acco
 	return nil
 }
 
-// diff serves /diff/<timestamp>/<timestamp>/<URL>. If there are no versions of these seconds it
-// redirects to the nearest ones, as web does.
+// diff serves /diff/<timestamp>/<timestamp>/<URL>. If either second has no version, it redirects to
+// the nearest versions, as web does.
 func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	first, rest, _ := strings.Cut(target(r, api.PathDiff), "/")
 	second, rest, _ := strings.Cut(rest, "/")
@@ -77,10 +77,10 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 	return webpage.Show(w, r, http.StatusOK, diffTemplate, diffPage{screen: p.screen(r, url), comparison: c, From: lineOf(all[i], url), To: lineOf(all[j], url)})
 }
 
-// comparison is the result of comparing two versions.
+// comparison is two versions, and what differs between their texts.
 type comparison struct {
 	from, to *records.Capture
-	Diff     *replay.Diff // nil if they are not text
+	Diff     *replay.Diff // nil if a version is not text
 	More     bool         // of one or both versions only the beginning was compared
 }
 
@@ -109,7 +109,7 @@ func (p *Pages) compare(r *http.Request, from, to *records.Capture) (*comparison
 	return c, nil
 }
 
-// textOf returns the text of a version. That of a redirect is where it leads.
+// textOf returns the text of a version. A redirect's text is its status and its target.
 func textOf(r *http.Request, c *records.Capture) (*replay.Content, error) {
 	answer, err := c.Response(r.Context())
 	if err != nil {
@@ -157,7 +157,7 @@ func diffSpans(spans []replay.Span) []api.DiffSpan {
 	return all
 }
 
-// diffPage shows a comparison.
+// diffPage is the data of the page that shows a comparison.
 type diffPage struct {
 	screen
 	*comparison
@@ -192,7 +192,7 @@ func shownSpans(spans []replay.Span) []api.DiffSpan {
 	return all
 }
 
-// Hunks returns the page's stretches from top to bottom.
+// Hunks returns the hunks from top to bottom, with unchanged paragraphs folded.
 func (p diffPage) Hunks() []diffHunk {
 	var all []diffHunk
 	for i, h := range p.Diff.Hunks {

@@ -98,8 +98,9 @@ type pacedAnswer struct {
 
 func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// redirect answers with a stored redirect, which leads to its target in the archive. If the stored
-// redirects that follow would never end at a page, it shows a page that says where this one led.
+// redirect answers with a stored redirect to its target in the archive. If the target is no web
+// address, or the redirects that follow never end at a page, it shows a page that says where the
+// redirect led.
 func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Account, c *records.Capture, answer *records.Response, mode replay.Mode) error {
 	to, place := locationOf(c, answer), ""
 	if to != "" {
@@ -119,8 +120,8 @@ func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Acco
 	return nil
 }
 
-// shownStatus returns the status with which a stored answer is shown. It is the stored status,
-// unless that was about the connection or the log-in at that time.
+// shownStatus returns the status with which a stored answer is shown. It is the stored status, or
+// 200 if that was about the connection, a cache or the log-in at that time.
 func shownStatus(status int) int {
 	switch {
 	case status < 200, status > 599, status == http.StatusNotModified,
@@ -166,8 +167,8 @@ func plain(s string) bool {
 const pdf = "application/pdf"
 
 // policy sets what a browser may do with a stored body. PDF has no policy, because Chromium shows
-// none in a sandbox, and shows it outside the page's origin anyway. PDF must therefore be sent as
-// nothing but PDF: see setType.
+// no PDF in a sandbox, and shows PDF outside the page's origin anyway. PDF must therefore be sent
+// as nothing but PDF: see setType.
 func policy(h http.Header, contentType string, framed bool) {
 	switch {
 	case media.TypeOf(contentType).Essence == pdf:
@@ -187,7 +188,8 @@ func storedType(answer *records.Response) string {
 	return ""
 }
 
-// setType sets a Content-Type. Without one browsers judge by the bytes, as they did then.
+// setType sets the Content-Type. If contentType is empty, browsers judge by the bytes, as they did
+// then.
 func setType(h http.Header, contentType string) {
 	h["Content-Type"] = nil // net/http would guess
 	// Browsers read "text/html, application/pdf" as PDF too.
@@ -252,10 +254,11 @@ func (p *Pages) page(w *guard.Answer, r *http.Request, all mementos, i int, answ
 }
 
 // framePolicy is the Content-Security-Policy of the page around a page of frames. It has no
-// sandbox, which would apply to all frames within: see replay.FramePolicy.
+// sandbox, because a sandbox would apply to all frames within: see replay.FramePolicy.
 const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
-// framed shows a page of frames, which has no place for a banner, in a frame below one.
+// framed shows the banner and, in a frame below it, a page of frames. Such a page has no place for
+// a banner itself.
 func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *records.Capture, status int, banner []byte) error {
 	w.Header().Set("Content-Security-Policy", framePolicy)
 	return webpage.Show(w, r, status, frameTemplate, struct {

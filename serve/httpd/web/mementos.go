@@ -16,13 +16,12 @@ import (
 	"sheaf/serve/replay"
 )
 
-// mementos are the versions of one page that can be shown, by time. Of several answers in one
-// second of one URL there is only the one that says most of the page. If several say as much, it is
-// the last. A part of a body is no version if all of the body is there. Every other record has an
-// address of its own (replay.RecordPath).
+// mementos are the versions of one page that can be shown, by time. Of one URL's answers in one
+// second, only the best by rank is a version, and of equal ones the last. A part of a body is no
+// version if there is a page. Every other record has an address of its own (replay.RecordPath).
 type mementos []*records.Capture
 
-// mementos returns the versions of a page. If there are none it answers so, and returns nil.
+// mementos returns the versions of a page. If the page has none, it answers 404 and returns nil.
 func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Account, url string) (mementos, error) {
 	all, err := p.versionsOf(r.Context(), a, url)
 	if err == nil && len(all) == 0 {
@@ -77,8 +76,8 @@ func (m mementos) showing(c *records.Capture) (mementos, int) {
 	return append(m, c), len(m)
 }
 
-// last returns the index of the version that has a record's second and URL. It looks only among the
-// versions of the last second; -1: none has.
+// last returns the index of the version with a record's second and URL, or -1. It looks only at
+// versions of that second at the end of m.
 func (m mementos) last(c *records.Capture) int {
 	for i, v := range slices.Backward(m) {
 		switch {
@@ -115,7 +114,7 @@ func rank(c *records.Capture) int {
 }
 
 // at returns the index of the version of exactly that second, or -1 if there is none. It prefers
-// the one whose URL is written like url.
+// the version whose URL is written like url.
 func (m mementos) at(t time.Time, url string) int {
 	found := -1
 	for i, c := range m {
@@ -126,9 +125,9 @@ func (m mementos) at(t time.Time, url string) int {
 	return found
 }
 
-// nearest returns the index of the version nearest to a period's end: of those within the period
-// or, if there are none, of all. It passes over those in skip, and returns -1 if skip has all. The
-// zero period is now. Versions that show a server's passing trouble count only if there is nothing
+// nearest returns the index of the version nearest to a period's end. Versions within the period go
+// before all others. It ignores the versions in skip, and returns -1 if no other is left. The zero
+// period means now. Versions that show a server's passing trouble count only if there is nothing
 // else.
 func (m mementos) nearest(p replay.Period, skip map[int]bool) int {
 	best := -1
@@ -149,7 +148,8 @@ func trouble(c *records.Capture) bool {
 	return c.Kind != archive.Page && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
 }
 
-// maxLookedInto is how many versions one request looks into, to find one that leads somewhere.
+// maxLookedInto is how many versions one request reads at most, to find a version that shows
+// something.
 const maxLookedInto = 50
 
 // choose is nearest among the versions that show something. If it finds none, it returns the
@@ -187,7 +187,7 @@ func leadsTo(ctx context.Context, c *records.Capture) (string, error) {
 // maxHops is how many stored redirects lead on, one after the other. Browsers follow 20.
 const maxHops = 9
 
-// lead returns the path of the URL to, to which a redirect leads, in a mode. It is "" if the
+// lead returns the path, in a mode, of the target of redirect c: the URL to. It is "" if the
 // redirects that follow never end at a page: they lead in a circle, or too far.
 func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture, to string, mode replay.Mode) (first string, err error) {
 	seen, at, left := map[string]bool{path(c): true}, c.Time, maxLookedInto
@@ -218,7 +218,8 @@ func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture
 
 func redirects(c *records.Capture) bool { return answered(c).Status/100 == 3 }
 
-// answered returns the record whose status a version is shown with.
+// answered returns the record that gives a version its status: the original of a 304, or else the
+// version itself.
 func answered(c *records.Capture) *records.Capture {
 	if c.Original != nil && c.Status == http.StatusNotModified {
 		return c.Original

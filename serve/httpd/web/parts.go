@@ -33,8 +33,8 @@ type part struct {
 	of          int64  // length of that body
 }
 
-// partOf reads the head of a stored part. It returns nil if the record is no part of a body, or
-// lacks some of it.
+// partOf reads the head of a stored part. It returns nil if the record is damaged, is no part of a
+// body, or has not all bytes of its range.
 func partOf(ctx context.Context, c *records.Capture) (*part, error) {
 	head, _, err := c.Beginning(ctx, 0)
 	if damage := new(records.DamageError); errors.As(err, &damage) {
@@ -55,8 +55,8 @@ func partOf(ctx context.Context, c *records.Capture) (*part, error) {
 	return p, nil
 }
 
-// join returns the parts that together make the body of which a record is a part, in order. It
-// returns nil if the record is no part, or others are missing.
+// join returns, in order, parts that together make the whole body of a record. It returns nil if
+// the record is no part of a body, or if other parts are missing.
 func (p *Pages) join(ctx context.Context, a *account.Account, c *records.Capture) ([]*part, error) {
 	if rank(c) != rankPart || c.Original != nil || c.Truncated != "" {
 		return nil, nil
@@ -87,9 +87,9 @@ func (p *Pages) join(ctx context.Context, a *account.Account, c *records.Capture
 	return cover(parts, one.of), nil
 }
 
-// cover chooses, from parts of one body with the given length, some that make all of it: each
-// begins in the one before or right behind it, and is the one that reaches furthest. It returns nil
-// if there are none.
+// cover chooses parts that together make a whole body of the given length. Each begins within the
+// part before or right behind it, and of all that do reaches furthest. It returns nil if bytes are
+// missing.
 func cover(parts []*part, length int64) (chosen []*part) {
 	for at := int64(0); at < length; {
 		var best *part

@@ -24,7 +24,7 @@ import (
 // program.
 var files = [...]string{"ui.js", "sw.js"}
 
-// index starts ReplayWeb.page, which reads from its address what to show.
+// index is the page that starts ReplayWeb.page. ReplayWeb.page reads from the URL what to show.
 const index = `<!DOCTYPE html>
 <html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>ReplayWeb.page</title>
 <script src="./ui.js"></script></head>
@@ -36,7 +36,7 @@ const indexPolicy = "base-uri 'none'; object-src 'none'; frame-ancestors 'self'"
 
 // Only keeps the player's origin, such as https://replay.example.jp, apart from the rest of the
 // service: next gets requests to that host only for the player and for archives. If origin is empty
-// it returns next.
+// or no URL, it returns next.
 func Only(origin string, next http.Handler) http.Handler {
 	at, err := url.Parse(origin)
 	if origin == "" || err != nil {
@@ -64,7 +64,7 @@ type sourceQuery struct {
 	Source string `query:"source" doc:"path of a .wacz"`
 }
 
-// PlayerRoutes returns the operation, for the description.
+// PlayerRoutes returns the operation, for the API's description.
 func PlayerRoutes() []route.Route {
 	return []route.Route{route.New[sourceQuery, route.None](http.MethodGet, api.PathReplay, route.Account, audit.None, "ReplayWeb.page at its own origin (setting replay.origin), where the operator has set it up (?source=/a/HOST.wacz)").
 		Under("replay").Answering(http.StatusOK, "").Sends("text/html").Route}

@@ -15,8 +15,8 @@ import (
 	"sheaf/serve/replay"
 )
 
-// timeGate redirects to the version nearest to Accept-Datetime. Without that header it is the
-// newest (RFC 7089, 4.2.1 and 4.5.3).
+// timeGate redirects to the version nearest to Accept-Datetime. Without that header it redirects to
+// the newest (RFC 7089, 4.2.1 and 4.5.3).
 func (p *Pages) timeGate(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	w.Header().Set("Vary", "accept-datetime")
 	url, err := replay.ParseURL(target(r, api.PathTimeGate))
@@ -52,7 +52,7 @@ type related struct{ uri, attrs string }
 
 func (l related) String() string { return "<" + escaped.Replace(l.uri) + ">; " + l.attrs }
 
-// escaped replaces what a stored URL may have and a link may not.
+// escaped escapes the characters that a stored URL may have and a link may not.
 var escaped = strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22")
 
 func mementoLink(uri string, c *records.Capture, rel string) related {
@@ -91,7 +91,8 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, all mementos, i int
 	w.Header().Set("Link", strings.Join(values, ", "))
 }
 
-// relation returns the relation of a version to those listed: first, prev, next and last, as given.
+// relation returns the value of a version's rel: those of first, prev, next and last that are true,
+// then memento.
 func relation(first, prev, next, last bool) string {
 	var rel string
 	for _, r := range []struct {

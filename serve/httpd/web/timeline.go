@@ -29,8 +29,8 @@ const (
 	lowestBar      = 6.0
 )
 
-// newTimeline draws all versions, and marks version i, which is shown. It returns nil if there is
-// no other version.
+// newTimeline draws all versions, and marks version i, which is shown. It returns nil if all
+// versions are of one time.
 func newTimeline(p webpage.Page, all mementos, i int) *timeline {
 	first, last := all[0].Time, all[len(all)-1].Time
 	span := last.Sub(first)

@@ -19,8 +19,8 @@ import (
 
 // A TimeMap (RFC 7089, 5) is the list of a page's versions, for programs. If there are more than
 // timeMapPage, the list is divided into TimeMaps of one stretch of time each, and the TimeMap of
-// the page is an index of these (5.1.1). They are named by their times, not by numbers: so no
-// version moves from one to another between two requests if others are published or withdrawn.
+// the page is an index of these (5.1.1). These are named by their times, not by numbers. So no
+// version moves between them if other versions are published or withdrawn between two requests.
 
 const (
 	linkFormat = "application/link-format"
@@ -36,8 +36,8 @@ type stretch struct {
 	from, until time.Time // of the first and the last version; in the name, if page is set
 	page        bool      // these are not all versions
 
-	// others are the records that are listed by addresses of their own. Another record of the same
-	// second stands for the page or, if they are parts of a body, the whole body does.
+	// others are the listed records that are no versions. They are listed by addresses of their
+	// own.
 	others map[*records.Capture]bool
 }
 

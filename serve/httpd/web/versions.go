@@ -28,7 +28,7 @@ type versionsPage struct {
 	Count   int
 	Years   []versionYear
 	TimeMap string
-	Left    bool   // there are older ones
+	Left    bool   // older versions are left out
 	Scripts string // the page in ReplayWeb.page; empty if that is not offered
 }
 

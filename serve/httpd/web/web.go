@@ -48,7 +48,7 @@ type diffQuery struct {
 	URL  string `query:"url" doc:"URL"`
 }
 
-// timeMapOf names a TimeMap.
+// timeMapOf has the format of a TimeMap, as its path names it.
 type timeMapOf struct {
 	As string `path:"as" enum:"link,json"`
 }
@@ -57,7 +57,7 @@ func read[In, Out any](path, summary string) route.Op[In, Out] {
 	return route.New[In, Out](http.MethodGet, path, route.Account, audit.None, summary).Under("replay").Answering(http.StatusOK, "")
 }
 
-// Routes returns the operations, for the description. A URL in a path has its own slashes and
+// Routes returns the operations, for the API's description. A URL in a path has its own slashes and
 // question mark.
 func Routes() []route.Route {
 	return []route.Route{
@@ -73,7 +73,7 @@ func Routes() []route.Route {
 	}
 }
 
-// Register mounts the handlers.
+// Register mounts the handlers. It makes r pass on paths as they are, without cleaning.
 func (p *Pages) Register(r *mux.Router, g *guard.Guard) {
 	p.comparing = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.SkipClean(true) // a URL in a path has slashes in a row, and dots that are not the path's own
@@ -85,7 +85,7 @@ func (p *Pages) Register(r *mux.Router, g *guard.Guard) {
 	r.Handle(strings.TrimSuffix(api.PathDiff, "/"), g.Consumer(badAddress(p.diffForm), account.ForQueries)).Methods(guard.Reading()...)
 }
 
-// badAddress makes problems of the errors of replay's parsers.
+// badAddress turns errors of replay's parsers into problems.
 func badAddress(next guard.Handler) guard.Handler {
 	return func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		err := next(w, r, a)
@@ -153,7 +153,7 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	return nil
 }
 
-// record serves one record of a page.
+// record serves the record that an address names, even if it is no version of its page.
 func (p *Pages) record(w http.ResponseWriter, r *http.Request, a *account.Account, address replay.Address) error {
 	records, err := p.recordsOf(r.Context(), a, address.URL)
 	if err != nil {
@@ -213,7 +213,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// place is a link.
+// place is a link to the versions of a page.
 type place struct{ URL, Path string }
 
 //go:embed missing.html

@@ -106,7 +106,7 @@ func main() {
 	log.Printf("sites.zip: %d bytes, %d and %d pages", buf.Len(), len(pages[0]), len(pages[1]))
 }
 
-// files returns the files that are kept of the source's first day, by path.
+// files returns the kept files of the source's first day, by path.
 func (s source) files(corpus string) map[string][]byte {
 	tree := map[string][]byte{}
 	root := filepath.Join(corpus, "sites", s.dir)

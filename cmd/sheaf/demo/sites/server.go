@@ -27,7 +27,7 @@ func NewHandler(w *Web) *Handler {
 	return h
 }
 
-// SetDay sets the day, counted from 1.
+// SetDay sets the day that h shows, counted from 1. It may be called while h serves.
 func (h *Handler) SetDay(day int) { h.day.Store(int32(day)) }
 
 // ServeHTTP answers like a file server.

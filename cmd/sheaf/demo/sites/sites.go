@@ -62,7 +62,7 @@ func (w *Web) Seeds() []string { return w.seeds }
 // Images and style sheets are pages too; redirects and errors are not.
 func (w *Web) Pages(day int) []string { return w.pages[day-1] }
 
-// Hosts returns the names of the sites.
+// Hosts returns the names of the sites, in the order of the seeds.
 func (w *Web) Hosts() []string {
 	var hosts []string
 	for _, seed := range w.seeds {
@@ -75,9 +75,9 @@ func (w *Web) Hosts() []string {
 	return hosts
 }
 
-// Body returns the body with which a host answers for a path (decoded, absolute) on a day, and the
-// name of its file. The error is fs.ErrNotExist if the host has no such path. A directory without
-// its final slash is not a path; Handler redirects it.
+// Body returns the body of a host's answer for a path (decoded, absolute) on a day, and the name of
+// the file. The error is fs.ErrNotExist if the host has no such path. A directory without its final
+// slash is not a path; Handler redirects it.
 func (w *Web) Body(day int, host, urlPath string) (body []byte, name string, err error) {
 	name = strings.TrimPrefix(path.Clean("/"+urlPath), "/")
 	if strings.HasSuffix(urlPath, "/") {

@@ -41,7 +41,7 @@ func (c *transferCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.ended, c.bytes, c.seconds}
 }
 
-// recorder counts transfers, and passes them on to next.
+// recorder counts transfers, and passes them on to its Recorder.
 type recorder struct {
 	transfers.Recorder
 	counts *transferCounts
@@ -81,7 +81,7 @@ func (c *leaseCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.held, c.waiting, c.granted, c.lost, c.bad}
 }
 
-// locker counts leases.
+// locker is a Locker that counts its leases.
 type locker struct {
 	lease.Locker
 	counts *leaseCounts
@@ -90,7 +90,7 @@ type locker struct {
 // Leases returns a Locker that counts what next grants.
 func (m *Monitor) Leases(next lease.Locker) lease.Locker { return locker{next, m.leases} }
 
-// Do implements lease.Locker.
+// Do implements lease.Locker. A wait that ctx ends does not count as a failure.
 func (l locker) Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error {
 	c := l.counts
 	held, waiting := c.held.WithLabelValues(name), c.waiting.WithLabelValues(name)
@@ -162,7 +162,7 @@ type routed struct {
 const noRoute = "none"
 
 // HTTP is middleware of the router: it counts the requests that the router passes to next. As a
-// wrapper of the router's handler for unknown paths, it counts those requests.
+// wrapper of the router's NotFoundHandler, it counts requests for unknown paths.
 func (m *Monitor) HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := noRoute

@@ -34,7 +34,7 @@ type Monitor struct {
 	ftp        map[string]*ftp.Counts // by server
 }
 
-// New returns a Monitor that has counted nothing.
+// New returns a Monitor. Its only source so far is the counts of FTP servers.
 func New() *Monitor {
 	m := &Monitor{
 		transfers: newTransferCounts(), leases: newLeaseCounts(), requests: newRequestCounts(),
@@ -47,21 +47,21 @@ func New() *Monitor {
 	return m
 }
 
-// Add adds sources, which are asked at each scrape.
+// Add adds sources. Each scrape asks them.
 func (m *Monitor) Add(sources ...metrics.Source) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sources = append(m.sources, sources...)
 }
 
-// Collect also serves the metrics of a collector.
+// Collect adds a collector, and Handler serves its metrics too.
 func (m *Monitor) Collect(c prometheus.Collector) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.collectors = append(m.collectors, c)
 }
 
-// Wrote counts a durable write of a room. It is called before and after each.
+// Wrote is called before and after each durable write of a room. Only the second call counts.
 func (m *Monitor) Wrote(room, write, when string) {
 	if when == "after" {
 		m.writes.WithLabelValues(room, write).Inc()

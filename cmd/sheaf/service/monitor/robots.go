@@ -33,7 +33,7 @@ func robotState(r *roster.Robot) string {
 	return "working"
 }
 
-// Wrong gives the present failures, by kind.
+// Wrong gives the numbers of present failures, by kind.
 func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
 	return asking("wrong", list, func(out *metrics.Out, all []board.Failure) {
 		count := make(map[string]int)
@@ -46,7 +46,7 @@ func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
 	})
 }
 
-// Manager gives the robots and the waiting hosts.
+// Manager gives the numbers of robots and waiting hosts, and when robots were heard of.
 func Manager(m *manager.Manager) metrics.Source {
 	return metrics.Source{Name: "manager", Ask: func(ctx context.Context, out *metrics.Out) error {
 		robots, err := m.Roster.Summaries(ctx)
@@ -66,7 +66,7 @@ func Manager(m *manager.Manager) metrics.Source {
 }
 
 // addRobots adds the numbers of robots by state. For up to mostRobots robots that have joined it
-// also adds their ages.
+// also adds how long ago each was heard of.
 func addRobots(out *metrics.Out, robots []roster.Robot, now time.Time) {
 	states := map[string]int{"out": 0, "silent": 0, "paused": 0, "working": 0}
 	var joined []*roster.Robot

@@ -29,7 +29,7 @@ func age(now, t time.Time) float64 {
 	return max(now.Sub(t).Seconds(), 0)
 }
 
-// asking returns a source that tells of what it asks for.
+// asking returns a source that calls ask at each scrape, and tell with the answer.
 func asking[T any](name string, ask func(context.Context) (T, error), tell func(*metrics.Out, T)) metrics.Source {
 	return metrics.Source{Name: name, Ask: func(ctx context.Context, out *metrics.Out) error {
 		v, err := ask(ctx)
