@@ -201,11 +201,23 @@ func made(t *testing.T, s *servetest.Site) {
 	tables := maker.NewTableMaker(maker.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: 1, Every: time.Hour, Log: quiet,
 	})
-	testkit.Must(t, tables.Update(t.Context()))
+	finish(t, tables)
 	latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.Index()
 	fresh(t, s)
+}
+
+// finish makes what m makes, in as many passes as that takes.
+func finish(t *testing.T, m *maker.TableMaker) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if err = m.Update(t.Context()); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
 }
 
 // fresh has readers find what was made.
@@ -220,9 +232,9 @@ func fresh(t *testing.T, s *servetest.Site) {
 func linked(t *testing.T, s *servetest.Site) {
 	t.Helper()
 	links := maker.NewLinkMaker(maker.TableOptions{
-		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
-	testkit.Must(t, links.Update(t.Context()))
+	finish(t, links)
 	fresh(t, s)
 }
 
