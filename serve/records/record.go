@@ -48,8 +48,7 @@ type counting struct {
 	held *Record        // the record that waits for its skipped records
 }
 
-// countDupe counts a record that passes all filters, before any collapse, and returns how many came
-// before it with the same digest.
+// countDupe counts a record that passes all filters. It returns how many before have its digest.
 func (r *runner) countDupe(c *Capture) (before int) {
 	if !r.counters.dupes {
 		return 0
@@ -97,8 +96,7 @@ func resolved(ctx context.Context, c *Capture) (string, error) {
 	return strconv.FormatBool(page != nil), err
 }
 
-// original returns a field of the record that a revisit refers to, or "" if that record is not
-// here.
+// original returns a field of the record that a revisit refers to, or "" without that record.
 func original(ctx context.Context, c *Capture, name string) (string, error) {
 	page, err := c.Resolve(ctx)
 	if err != nil || page == nil {

@@ -97,11 +97,11 @@ func TestPackagesAreShort(t *testing.T) {
 		case "archive":
 			most = 5640 // a view of pages' files alone
 		case "archive/catalog":
-			most = 5650 // days: their editions, their end, and what hosts had at it; the time by which editions expire; entries read fast
+			most = 5671 // days: their editions, their end, and what hosts had at it; the time by which editions expire; entries read fast
 		case "cmd/sheaf/service":
-			most = 4384
+			most = 4390
 		case "serve/library":
-			most = 4400 // the states of hosts at the ends of days, and what robots may not have of them
+			most = 4405 // the states of hosts at the ends of days, and what robots may not have of them
 		case "ingest/foreign":
 			most = 4300
 		}
