@@ -25,7 +25,7 @@ func (b *block) fill(r io.Reader) error {
 	if err := b.reset(); err != nil {
 		return err
 	}
-	n, err := io.CopyN(&b.mem, r, maxMemory)
+	n, err := readStart(&b.mem, r)
 	if b.size = n; err == io.EOF {
 		return nil
 	} else if err != nil {
@@ -41,6 +41,18 @@ func (b *block) fill(r io.Reader) error {
 	more, err := io.Copy(b.file, r)
 	b.size += more
 	return err
+}
+
+// readStart reads up to maxMemory bytes into an empty buffer. It returns io.EOF if r has no more.
+func readStart(to *bytes.Buffer, r io.Reader) (int64, error) {
+	const most = 64 << 10 // bytes of most blocks and members
+	n, err := io.CopyN(to, r, most)
+	if err != nil {
+		return n, err
+	}
+	to.Grow(maxMemory) // once: a buffer that doubles takes four times as much
+	more, err := io.CopyN(to, r, maxMemory-most)
+	return n + more, err
 }
 
 // from returns a reader of the block from off on.

@@ -282,7 +282,7 @@ func (p *parts) inflate(at int64) (size int64, err error) {
 		return 0, err
 	}
 	content := checked{member, p.checks}
-	size, err = io.CopyN(&p.small, content, maxMemory)
+	size, err = readStart(&p.small, content)
 	if err == io.EOF {
 		return size, nil
 	} else if err != nil {
