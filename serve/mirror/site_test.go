@@ -26,6 +26,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
@@ -50,19 +51,21 @@ type site struct {
 func newSite(t testing.TB) *site {
 	s := &site{Site: servetest.New(t, nil), TB: t}
 	s.Account("alice", "always", "jp")
-	router := mux.NewRouter()
-	err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler),
-		Gate: operatorstest.Shut,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.router = router
+	s.router = s.handler()
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
 	s.ftp = s.serveFTP(ftp.Config{})
 	return s
+}
+
+// handler answers requests by HTTP out of the library that the site has now.
+func (s *site) handler() http.Handler {
+	router := mux.NewRouter()
+	testkit.Must(s.TB, httpd.Register(router, httpd.Options{
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler),
+		Gate: operatorstest.Shut,
+	}))
+	return router
 }
 
 // serveFTP serves the archive by FTP too, and gives the address.
