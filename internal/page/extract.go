@@ -43,18 +43,14 @@ const sampled = 256 << 10
 
 // Page is what a page says about itself, and its links.
 type Page struct {
-	Charset   string // name in the WHATWG encoding standard; empty if the body is not searched
-	Declared  string // the charset that was declared but not believed
-	Title     string
-	HTML      bool   // the body was searched as HTML
-	Text      string // visible text with single blanks; of HTML only
-	MoreText  bool   // Text is cut
-	Base      string // URL against which links were resolved
-	Canonical string // <link rel=canonical>
-	Refresh   string // target of <meta http-equiv=refresh>
-	Robots    MetaRobots
-	Links     []Link // each URL once, in order
-	More      bool   // a limit has cut something off
+	Charset  string // name in the WHATWG encoding standard; empty if the body is not searched
+	Title    string
+	HTML     bool   // the body was searched as HTML
+	Text     string // visible text with single blanks; of HTML only
+	MoreText bool   // Text is cut
+	Robots   MetaRobots
+	Links    []Link // each URL once, in order
+	More     bool   // a limit has cut something off
 
 	Cut map[string]int // links that were left out, by reason; nil: none
 }
@@ -132,7 +128,7 @@ func newCollector(base string, text int) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("extract: the page's own URL: %w", err)
 	}
-	return &collector{page: &Page{Base: url.String()}, base: url, seen: make(map[string]int), maxText: min(text, MaxText), maxLinks: MaxLinks, tooMany: CutLinks}, nil
+	return &collector{page: new(Page), base: url, seen: make(map[string]int), maxText: min(text, MaxText), maxLinks: MaxLinks, tooMany: CutLinks}, nil
 }
 
 // search parses a page that is completely in memory.
@@ -145,7 +141,7 @@ func (c *collector) search(body []byte, kind kind, contentType string) {
 		c.cut(CutBytes)
 	}
 	cs := media.DetectCharset(body, contentType)
-	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
+	c.page.Charset, c.enc = cs.Name, cs.Query
 	if text := cs.DecodeBytes(body); kind == kindCSS {
 		c.css(text, "css")
 	} else {
@@ -184,7 +180,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	}
 	c.direct, c.maxLinks, c.tooMany = true, MaxSitemapLinks, CutSitemapLinks
 	cs := media.DetectCharset(head, contentType)
-	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
+	c.page.Charset, c.enc = cs.Name, cs.Query
 	text := cs.Reader(&limited{r, MaxSitemapBytes, c})
 	if kind == kindList {
 		c.list(text)
@@ -280,8 +276,6 @@ type collector struct {
 	bases     media.Bases
 	enc       encoding.Encoding // of queries
 	refs      []raw
-	canonical string
-	refresh   string
 	nested    bool // within an iframe's srcdoc
 	templates bool // a reference with a brace is a template for URLs, and is left out
 	form      *form
@@ -321,19 +315,12 @@ func (c *collector) add(ref string, l Link) {
 
 // resolve resolves the collected references, and adds their links to the page.
 func (c *collector) resolve() {
-	c.page.Base = c.base.String()
 	for _, r := range c.refs {
 		base := r.base
 		if base == nil {
 			base = c.base
 		}
 		c.link(base, r.ref, r.Link)
-	}
-	if c.canonical != "" {
-		c.page.Canonical, _ = c.absolute(c.base, c.canonical)
-	}
-	if c.refresh != "" {
-		c.page.Refresh, _ = c.absolute(c.base, c.refresh)
 	}
 }
 

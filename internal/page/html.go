@@ -350,15 +350,10 @@ func (c *collector) linkElement(rel, href string, page, part Link) {
 	href = strings.TrimSpace(href)
 	switch {
 	case href == "" || hasWord(rel, "preconnect") || hasWord(rel, "dns-prefetch"):
-	case hasWord(rel, "canonical"):
-		if c.canonical == "" {
-			c.canonical = href
-		}
-		c.add(href, page)
 	case hasWord(rel, "stylesheet"), hasWord(rel, "icon"), hasWord(rel, "preload"), hasWord(rel, "modulepreload"),
 		hasWord(rel, "apple-touch-icon"), hasWord(rel, "manifest"):
 		c.add(href, part)
-	default: // next, prev, contents, alternate, …
+	default: // canonical, next, prev, contents, alternate, …
 		c.add(href, page)
 	}
 }
@@ -368,9 +363,6 @@ func (c *collector) meta(attrs attributes) {
 	switch {
 	case strings.EqualFold(attrs.get("http-equiv"), "refresh"):
 		if ref, ok := refreshTarget(content); ok {
-			if c.refresh == "" {
-				c.refresh = ref
-			}
 			c.add(ref, Link{Tag: "meta", Text: true})
 		}
 	case strings.EqualFold(attrs.get("name"), "robots"):
