@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding"
 
 	"sheaf/internal/media"
+	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 )
 
@@ -45,18 +46,15 @@ const sampled = 256 << 10
 type Page struct {
 	Charset  string // name in the WHATWG encoding standard; empty if the body is not searched
 	Title    string
-	HTML     bool   // the body was searched as HTML
-	Text     string // visible text with single blanks; of HTML only
-	MoreText bool   // Text is cut
-	Robots   MetaRobots
-	Links    []Link // each URL once, in order
-	More     bool   // a limit has cut something off
+	HTML     bool           // the body was searched as HTML
+	Text     string         // visible text with single blanks; of HTML only
+	MoreText bool           // Text is cut
+	Robots   preference.Tag // <meta name=robots>
+	Links    []Link         // each URL once, in order
+	More     bool           // a limit has cut something off
 
 	Cut map[string]int // links that were left out, by reason; nil: none
 }
-
-// MetaRobots is the content of <meta name=robots>.
-type MetaRobots struct{ NoIndex, NoFollow, NoArchive bool }
 
 // Link is one reference of a page to another resource.
 type Link struct {

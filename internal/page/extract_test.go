@@ -13,6 +13,8 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
+
+	"sheaf/internal/preference"
 )
 
 const prose = "日本語のページです。漢字かな交じり文で、カタカナも混ぜて、文字コードの判別に足りる長さにしてあります。"
@@ -235,7 +237,7 @@ func TestAboutThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Title != "A title" || p.Robots != (MetaRobots{true, true, true}) {
+	if p.Title != "A title" || p.Robots != (preference.Tag{NoIndex: true, NoFollow: true, NoArchive: true}) {
 		t.Errorf("%+v", p)
 	}
 	if _, err := Links(nil, "text/html", "x"); err == nil {

@@ -366,25 +366,11 @@ func (c *collector) meta(attrs attributes) {
 			c.add(ref, Link{Tag: "meta", Text: true})
 		}
 	case strings.EqualFold(attrs.get("name"), "robots"):
-		c.page.Robots.add(content)
+		for word := range strings.FieldsFuncSeq(content, func(r rune) bool { return r == ',' || r <= ' ' }) {
+			c.page.Robots.Add(word)
+		}
 	case strings.EqualFold(attrs.get("property"), "og:image") && content != "":
 		c.add(content, Link{Tag: "meta"})
-	}
-}
-
-// add adds the words of a robots meta element. Commas and blanks separate them.
-func (m *MetaRobots) add(content string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(content), func(r rune) bool { return r == ',' || r <= ' ' }) {
-		switch word {
-		case "noindex":
-			m.NoIndex = true
-		case "nofollow":
-			m.NoFollow = true
-		case "noarchive":
-			m.NoArchive = true
-		case "none":
-			m.NoIndex, m.NoFollow = true, true
-		}
 	}
 }
 

@@ -2,7 +2,7 @@ package preference
 
 import "strings"
 
-// Tag is what a page asks of those who copy it.
+// Tag is what a page asks of those who copy it, in a header or in <meta name=robots>.
 type Tag struct{ NoIndex, NoFollow, NoArchive bool }
 
 // ReadTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot: noindex,
@@ -18,20 +18,25 @@ func ReadTag(values []string, agent string) (t Tag) {
 			}
 			value = rest
 		}
-		for word := range strings.SplitSeq(strings.ToLower(value), ",") {
-			switch strings.TrimSpace(word) {
-			case "noindex":
-				t.NoIndex = true
-			case "nofollow":
-				t.NoFollow = true
-			case "noarchive":
-				t.NoArchive = true
-			case "none":
-				t.NoIndex, t.NoFollow = true, true
-			}
+		for word := range strings.SplitSeq(value, ",") {
+			t.Add(strings.TrimSpace(word))
 		}
 	}
 	return t
+}
+
+// Add adds what a word asks. It leaves words with another meaning out.
+func (t *Tag) Add(word string) {
+	switch strings.ToLower(word) {
+	case "noindex":
+		t.NoIndex = true
+	case "nofollow":
+		t.NoFollow = true
+	case "noarchive":
+		t.NoArchive = true
+	case "none":
+		t.NoIndex, t.NoFollow = true, true
+	}
 }
 
 // takesValue reports whether a word before a colon is a rule with a value, and not an agent's name.
