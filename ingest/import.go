@@ -129,8 +129,7 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	if err != nil && context.Cause(ctx) == errStopping {
 		return errStopping
 	}
-	var fault *inbox.Refusal
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*inbox.Refusal](err); ok {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)
 	}
 	if err != nil {

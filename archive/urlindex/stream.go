@@ -64,8 +64,7 @@ func (s *stream) Next(ctx context.Context) error {
 // failed adds the place to an error. It marks errors from bad bytes as ErrCorrupt, but not errors
 // of the store.
 func (s *stream) failed(err error) error {
-	var bad flate.CorruptInputError
-	if errors.As(err, &bad) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", err, ErrCorrupt)
 	}
 	return fmt.Errorf("%s/%s, behind row %d: %w", s.ref.Name, fileRows, s.rows, err)

@@ -189,8 +189,7 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 	}
 	b := a.refused(m, up, wire.Digest(signed), r)
 	err := a.opt.Quarantine.PutRefused(ctx, b, up.Path, signed)
-	var cut *inbox.Incomplete
-	if err != nil && !errors.As(err, &cut) {
+	if _, ok := errors.AsType[*inbox.Incomplete](err); err != nil && !ok {
 		a.opt.Log.ErrorContext(ctx, "cannot keep a refused batch", "batch", up.Batch, "err", err)
 	}
 	return r

@@ -37,7 +37,7 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt Impor
 	result, err := foreign.Convert(ctx, f, out, foreign.Options{
 		Robot: up.Robot, Hosts: opt.Hosts, Lenient: opt.Lenient, Dir: dir, MaxBody: a.opt.Limits.MaxBody, Limits: a.opt.ForeignLimits, Others: buffered,
 	})
-	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
+	if _, ok := errors.AsType[*foreign.Error](err); ok {
 		return nil, refusalOf(err)
 	}
 	if err = errors.Join(err, buffered.Flush()); err != nil {

@@ -65,7 +65,7 @@ func (a *Acceptor) infer(ctx context.Context, up Upload, opt ImportOptions) (*Fo
 
 // refusalOf turns an error about a foreign file into a refusal. It returns other errors unchanged.
 func refusalOf(err error) error {
-	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*foreign.Error](err); ok {
 		return &inbox.Refusal{Reason: fault.Reason, Detail: fault.Error()}
 	}
 	return err

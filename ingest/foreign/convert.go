@@ -163,7 +163,7 @@ func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input
 	switch {
 	case kind == WACZ:
 		in, err := openWACZ(ctx, file, opt.Limits)
-		if fault := (*Error)(nil); opt.Lenient && errors.As(err, &fault) {
+		if _, ok := errors.AsType[*Error](err); opt.Lenient && ok {
 			in, err = openLenient(ctx, file, kind, opt.Limits) // the whole zip as one damaged WARC
 		}
 		return in, err
@@ -175,8 +175,7 @@ func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input
 
 // advise adds to the error of a damaged file the advice to import it leniently.
 func advise(err error, kind Kind) error {
-	var fault *Error
-	if (kind == WARC || kind == ARC || kind == WACZ) && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio && fault.Reason != wire.ReasonForeign {
+	if fault, ok := errors.AsType[*Error](err); (kind == WARC || kind == ARC || kind == WACZ) && ok && fault.Reason != wire.ReasonBombRatio && fault.Reason != wire.ReasonForeign {
 		fault.Msg += "; to keep what is right, import the file with --lenient"
 	}
 	return err

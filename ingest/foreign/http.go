@@ -160,7 +160,7 @@ func (c codings) open(ctx context.Context, in io.Reader) (_ *media.Body, closeIt
 func inChunks(ctx context.Context, in io.Reader) (bool, error) {
 	c := media.NewChunks(in)
 	_, err := io.Copy(io.Discard, stream.UntilDone(ctx, c))
-	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return false, err
 	}
 	return c.Found(), nil

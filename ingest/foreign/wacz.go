@@ -267,7 +267,7 @@ func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 		return err
 	}
 	_, err = c.salvage(entry, WARC)
-	if fault := (*Error)(nil); lost != nil && (err == nil || errors.As(err, &fault) && fault.Reason == wire.ReasonForeign) {
+	if fault, ok := errors.AsType[*Error](err); lost != nil && (err == nil || ok && fault.Reason == wire.ReasonForeign) {
 		return lost
 	}
 	return err

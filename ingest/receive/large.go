@@ -23,8 +23,7 @@ var errBusy = errors.New("another large manifest of this robot is being read; se
 // turn for the robot now, it calls Options.Refused.
 func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) error {
 	err = r.uploads.guard.NoSpace(err)
-	var full *inbox.Full
-	if errors.As(err, &full) || errors.Is(err, errBusy) {
+	if _, ok := errors.AsType[*inbox.Full](err); ok || errors.Is(err, errBusy) {
 		r.opt.Refused(ctx, robot, err.Error())
 	}
 	return err

@@ -192,8 +192,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 		up.Path = u.path()
 	}
 	rec, fresh, err := r.opt.Batches.Accept(ctx, up, signed)
-	var refusal *inbox.Refusal
-	if u != nil && (err == nil || errors.As(err, &refusal)) {
+	if _, ok := errors.AsType[*inbox.Refusal](err); u != nil && (err == nil || ok) {
 		if err := r.uploads.remove(u); err != nil {
 			r.log.ErrorContext(ctx, "an upload that was accepted or refused cannot be deleted; the next start does", "upload", name, "err", err)
 		}

@@ -164,8 +164,7 @@ func (us *uploads) create(st status) (*upload, error) {
 	}
 	for {
 		err := us.guard.Reserve(name, (&upload{status: st}).next())
-		var full *inbox.Full
-		if errors.As(err, &full) && us.makeRoom(name) {
+		if _, ok := errors.AsType[*inbox.Full](err); ok && us.makeRoom(name) {
 			continue
 		}
 		if err != nil {

@@ -202,8 +202,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	if end, ok := a.until[h.Name]; ok && (latest.IsZero() || end.Add(maxLate).Before(latest)) {
 		latest = end.Add(maxLate)
 		defer func() {
-			var refusal *inbox.Refusal
-			if errors.As(err, &refusal) && refusal.Reason == wire.ReasonClock {
+			if refusal, ok := errors.AsType[*inbox.Refusal](err); ok && refusal.Reason == wire.ReasonClock {
 				err = &inbox.OneHost{Refusal: tooLate(h, a.batch.Robot, end)}
 			}
 		}()

@@ -29,8 +29,7 @@ const checkTime = 5 * time.Second
 
 // damaged adds ErrDamaged to errors with which SQLite reports damage.
 func damaged(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
@@ -97,19 +96,17 @@ func isUsed(ctx context.Context, d *sql.DB) (bool, error) {
 
 // Full reports whether an error says that the disk of the database, or its quota, is full.
 func Full(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused.Code == "53100"
 	}
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // Away reports whether an error says that a PostgreSQL server cannot be reached, did not answer in
 // time or accepts no connections now. It is false if the server refuses this client.
 func Away(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(refused.Code, "57P0") || refused.Code == "53300" || strings.HasPrefix(refused.Code, "08")
 	}
 	var connect *pgconn.ConnectError

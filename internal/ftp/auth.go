@@ -105,8 +105,7 @@ func (a *authenticator) pass(password string) {
 // refuse answers a failed login. After maxTries it hangs up; failures with a code below 500 do not
 // count.
 func (a *authenticator) refuse(err error) {
-	var answer *Error
-	if !errors.As(err, &answer) || answer.Code >= 500 {
+	if answer, ok := errors.AsType[*Error](err); !ok || answer.Code >= 500 {
 		a.tries++
 	}
 	a.d.fail(err)

@@ -109,8 +109,7 @@ func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Recei
 		u.sending(b.ID, target.Name())
 		err := target.Send(ctx, b)
 		u.sent(i, err, u.targets[i])
-		var refused *RefusedError
-		if err == nil || errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*RefusedError](err); err == nil || ok {
 			u.targets[i] = retry{}
 			receipt, rerr := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 			switch {

@@ -90,8 +90,7 @@ func (id *Identity) joinAny(ctx context.Context, urls []string, ask wire.JoinReq
 	}
 	for _, u := range urls {
 		err := id.join(ctx, u, ask)
-		var op *net.OpError
-		if !errors.As(err, &op) || op.Op != "dial" {
+		if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" {
 			return err
 		}
 		errs = append(errs, err)

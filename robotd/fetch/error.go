@@ -46,8 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of an error from Get or Resolve, and "" for any other.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""
@@ -72,12 +71,11 @@ func (e *kindError) Unwrap() error { return e.err }
 func classify(caller, limited context.Context, url string, err error) *Error {
 	var (
 		kind    = Protocol
-		byStage *kindError
 		dns     *net.DNSError
 		cert    *tls.CertificateVerificationError
 		unknown x509.UnknownAuthorityError
 	)
-	if errors.As(err, &byStage) {
+	if byStage, ok := errors.AsType[*kindError](err); ok {
 		kind = byStage.kind
 	}
 	switch {

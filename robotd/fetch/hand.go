@@ -50,7 +50,7 @@ func RunHand(ctx context.Context, opt HandOptions) error {
 	for wait := dialAgain; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := session(ctx, config, &opt)
-		if refused := (*refusal)(nil); errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*refusal](err); ok {
 			return refused
 		}
 		if ctx.Err() != nil {

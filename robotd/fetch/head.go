@@ -158,7 +158,7 @@ func (h *Head) work(rw http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		h.opt.Log.WarnContext(r.Context(), "hand refused", "remote", r.RemoteAddr, "err", err)
 		code := http.StatusBadRequest
-		if refused := (*refusal)(nil); errors.As(err, &refused) {
+		if _, ok := errors.AsType[*refusal](err); ok {
 			code = http.StatusForbidden
 		}
 		http.Error(rw, err.Error(), code)

@@ -57,8 +57,7 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		user = account.Anonymous
 	}
 	a, err := h.Accounts.Login(ctx, user, password, remote.String())
-	var tooMany *passwords.TooMany
-	if errors.As(err, &tooMany) {
+	if tooMany, ok := errors.AsType[*passwords.TooMany](err); ok {
 		return nil, &ftp.Error{Code: 421, Msg: sentence(tooMany)}
 	}
 	if errors.Is(err, account.ErrCredentials) {

@@ -95,7 +95,7 @@ func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archiv
 // ReadIndex is Index without the cache.
 func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
 	index, err := archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
-	if wrong := new(archive.FormatError); errors.As(err, &wrong) && s.Doubt(seg) {
+	if _, ok := errors.AsType[*archive.FormatError](err); ok && s.Doubt(seg) {
 		return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
 	}
 	return index, err

@@ -105,8 +105,7 @@ func (m *mirror) download(ctx context.Context, dir string, want file, partial st
 	select {
 	case m.slots <- struct{}{}:
 		defer func() {
-			var later *laterError
-			if errors.As(err, &later) {
+			if later, ok := errors.AsType[*laterError](err); ok {
 				_ = m.shut(&m.files, later) // before another download has the slot; insist tells the error
 			}
 			<-m.slots
@@ -229,8 +228,7 @@ func whole(f *os.File, sum hash.Hash, want file) error {
 	if err == nil {
 		_, err = io.Copy(io.Discard, z)
 	}
-	var failed *fs.PathError
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*fs.PathError](err); err != nil && !ok {
 		return fmt.Errorf("%w: %v", errCorrupt, err)
 	}
 	return err

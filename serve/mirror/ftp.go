@@ -216,8 +216,7 @@ func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string)
 		return err
 	}
 	c, err := r.do(ctx, retrieve)
-	var reply *textproto.Error
-	if from > 0 && errors.As(err, &reply) && reply.Code == cannotGoOn {
+	if reply, ok := errors.AsType[*textproto.Error](err); from > 0 && ok && reply.Code == cannotGoOn {
 		from = 0
 		c, err = r.do(ctx, retrieve)
 	}
@@ -251,8 +250,7 @@ func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error)
 		if err = command(c); err == nil {
 			return c, nil
 		}
-		var reply *textproto.Error
-		if errors.As(err, &reply) && reply.Code != ftp.StatusNotAvailable {
+		if reply, ok := errors.AsType[*textproto.Error](err); ok && reply.Code != ftp.StatusNotAvailable {
 			r.release(c)
 			return nil, err
 		}

@@ -218,8 +218,7 @@ func (m *mirror) follow(ctx context.Context) error {
 		if err == nil {
 			err = m.caughtUp(ctx)
 		}
-		var later *laterError
-		if errors.As(err, &later) {
+		if later, ok := errors.AsType[*laterError](err); ok {
 			if err := m.meanwhile(ctx, later.until); err != nil {
 				return err
 			}

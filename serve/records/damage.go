@@ -60,7 +60,7 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 // on, it calls read once more.
 func orFromCopy[T any](read func() (T, error)) (T, error) {
 	got, err := read()
-	if damage := new(DamageError); errors.As(err, &damage) && damage.again {
+	if damage, ok := errors.AsType[*DamageError](err); ok && damage.again {
 		return read()
 	}
 	return got, err

@@ -57,8 +57,7 @@ func ReadTargets(r io.Reader) ([]library.Target, error) {
 		targets = append(targets, t)
 	}
 	if err := lines.Err(); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) || errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok || errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, err
 		}
 		return nil, &ParamError{"list", "", fmt.Sprintf("line %d: %v", n+1, err)}

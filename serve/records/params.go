@@ -166,8 +166,7 @@ func (p *parser) get(name string, parse func(string) error) error {
 			continue
 		}
 		if err := parse(text); err != nil {
-			var known *ParamError
-			if errors.As(err, &known) || errors.Is(err, ErrCursorExpired) {
+			if _, ok := errors.AsType[*ParamError](err); ok || errors.Is(err, ErrCursorExpired) {
 				return err
 			}
 			return &ParamError{name, text, err.Error()}

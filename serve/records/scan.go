@@ -63,8 +63,7 @@ func (s scan) each(ctx context.Context, f func(*found) error) error {
 	view := s.finder.index(ctx)
 	for {
 		err := s.merge(ctx, view, f)
-		var bad unreadable
-		if !errors.As(err, &bad) || ctx.Err() != nil {
+		if _, ok := errors.AsType[unreadable](err); !ok || ctx.Err() != nil {
 			return err
 		}
 		// The index is derived from the segments, which have everything themselves.

@@ -17,7 +17,7 @@ func (c *Capture) Written(ctx context.Context) (charset, language string, err er
 		return "", "", nil
 	}
 	answer, head, err := c.Beginning(ctx, texts.HeadBytes)
-	if damage := new(DamageError); errors.As(err, &damage) {
+	if _, ok := errors.AsType[*DamageError](err); ok {
 		return "", "", nil
 	}
 	if err != nil || len(head) == 0 || !media.IsText(media.Sniff(answer.ContentType(), head)) {

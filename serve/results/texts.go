@@ -84,7 +84,7 @@ func readText(ctx context.Context, c *records.Capture) (r read, err error) {
 		body, err = io.ReadAll(io.LimitReader(answer.Body, texts.MaxBody+1))
 		answer.Body.Close()
 	}
-	if damage := new(records.DamageError); errors.As(err, &damage) {
+	if _, ok := errors.AsType[*records.DamageError](err); ok {
 		return read{text: &texts.Text{Reason: texts.Damaged}}, nil
 	}
 	if err != nil || !texts.IsPage(answer.ContentType(), body[:min(len(body), texts.HeadBytes)]) {

@@ -263,8 +263,7 @@ func (n noted) Send(ctx context.Context, b batch.Spooled) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	var later *batch.LaterError
-	if errors.As(err, &later) {
+	if _, ok := errors.AsType[*batch.LaterError](err); ok {
 		n.to.figures.note("upload put off", time.Since(began), nil)
 		return err
 	}

@@ -159,8 +159,7 @@ func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
 			failed = err
 		}
 	}
-	var no *problem.Error
-	if len(ids) > 1 && errors.As(failed, &no) {
+	if no, ok := errors.AsType[*problem.Error](failed); len(ids) > 1 && ok {
 		return problem.New(no.Status, "undecidable", fmt.Sprintf("%d of %d batches are done. %s", done, len(ids), no.Detail))
 	}
 	if failed != nil {

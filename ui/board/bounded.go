@@ -21,8 +21,7 @@ func (b *board) bounded(h func(http.ResponseWriter, *http.Request) error) func(h
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		err := h(w, r.WithContext(ctx))
-		var said *problem.Error
-		if err == nil || errors.As(err, &said) || r.Context().Err() != nil {
+		if _, ok := errors.AsType[*problem.Error](err); err == nil || ok || r.Context().Err() != nil {
 			return err
 		}
 		var why []string

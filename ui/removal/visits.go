@@ -124,7 +124,7 @@ func (v *Visits) Register(r *mux.Router, g *guard.Guard) {
 		}))).Methods(op.Method)
 	}, func(ctx context.Context, visit Visit) (Findings, error) {
 		found, err := v.check(ctx, webpage.Page{Site: v.Site, Lang: "en"}, visit)
-		if bad := (*badVisit)(nil); errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*badVisit](err); ok {
 			err = problem.New(http.StatusBadRequest, "bad_visit", bad.says)
 		}
 		return Findings{found}, err
@@ -164,7 +164,7 @@ func (v *Visits) take(w http.ResponseWriter, r *http.Request) error {
 	}
 	p, status := visitsPage{Visit: Visit(in)}, http.StatusOK
 	p.Findings, err = v.check(r.Context(), v.Site.For(r), p.Visit)
-	if bad := (*badVisit)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*badVisit](err); ok {
 		status, p.Wrong, err = http.StatusBadRequest, bad.says, nil
 	}
 	if err != nil {

@@ -143,8 +143,7 @@ func (c *Content) sendTo(w stream.Writer, n int64) (int64, error) {
 	defer from.Close()
 	sent, err := stream.Send(c.ctx, w, from, c.file.Pace)
 	c.pos += sent
-	var failed *stream.SourceError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*stream.SourceError](err); ok {
 		c.err = failed.Err
 	}
 	return sent, err

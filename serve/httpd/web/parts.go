@@ -37,7 +37,7 @@ type part struct {
 // body, or has not all bytes of its range.
 func partOf(ctx context.Context, c *records.Capture) (*part, error) {
 	head, _, err := c.Beginning(ctx, 0)
-	if damage := new(records.DamageError); errors.As(err, &damage) {
+	if _, ok := errors.AsType[*records.DamageError](err); ok {
 		return nil, nil
 	}
 	if err != nil {
