@@ -4,8 +4,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
-
 	"sheaf/serve/library"
 )
 
@@ -30,13 +28,10 @@ type changeRow struct {
 }
 
 // Changes writes a table of what a day changed. It must not be used concurrently.
-type Changes struct {
-	to   *parquet.GenericWriter[changeRow]
-	rows []changeRow
-}
+type Changes struct{ *rowWriter[changeRow] }
 
 // NewChanges begins a table in to. Close must end it.
-func NewChanges(to io.Writer) *Changes { return &Changes{to: newParquet[changeRow](to)} }
+func NewChanges(to io.Writer) *Changes { return &Changes{newRowWriter[changeRow](to)} }
 
 // Add adds a row, which may wait in memory until Close.
 func (c *Changes) Add(l library.DayChange) error {
@@ -45,10 +40,7 @@ func (c *Changes) Add(l library.DayChange) error {
 		row.Day, row.Volume = &at.Day, &at.Volume
 		row.TarOffset, row.TarLength, row.WARCOffset, row.WARCLength = &at.Tar.Offset, &at.Tar.Length, &at.WARC.Offset, &at.WARC.Length
 	}
-	if c.rows = append(c.rows, row); len(c.rows) < atOnce {
-		return nil
-	}
-	return c.flush()
+	return c.write(row)
 }
 
 // some returns a value for an optional column: nil for the zero value.
@@ -57,18 +49,4 @@ func some[T comparable](v T) *T {
 		return nil
 	}
 	return &v
-}
-
-func (c *Changes) flush() error {
-	_, err := c.to.Write(c.rows)
-	c.rows = c.rows[:0]
-	return err
-}
-
-// Close writes what is left and ends the table. It leaves the writer open.
-func (c *Changes) Close() error {
-	if err := c.flush(); err != nil {
-		return err
-	}
-	return c.to.Close()
 }

@@ -56,7 +56,7 @@ func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]a
 		if err != nil {
 			return 0, err
 		}
-		w := newParquet[hostRow](to)
+		w := newParquet[hostRow](to, pageBytes)
 		if _, err := w.Write(rows); err != nil {
 			return 0, err
 		}

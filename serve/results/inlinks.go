@@ -48,7 +48,7 @@ func (x *Tables) MakeLinks(ctx context.Context, a *account.Account, v *library.V
 	defer byTarget.Close()
 	defer byHost.Close()
 	links, err = x.write(ctx, a, func(to io.Writer) (int64, error) {
-		w := newLinkWriter(to, nil)
+		w := newRowWriter[linkRow](to)
 		err := v.EachLink(ctx, func(seg catalog.SegmentEntry, c *archive.Cell, l archive.Link) error {
 			row := linkRowOf(seg, c, l)
 			err := errors.Join(w.write(row), byTarget.Add(row.line()))
@@ -57,15 +57,15 @@ func (x *Tables) MakeLinks(ctx context.Context, a *account.Account, v *library.V
 			}
 			return err
 		})
-		return w.rows, errors.Join(err, w.finish(ctx))
+		return w.rows, errors.Join(err, w.Close())
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	inlinks, err = x.write(ctx, a, func(to io.Writer) (int64, error) {
-		w := newLinkWriter(to, nil)
+		w := newRowWriter[linkRow](to)
 		err := eachLine(ctx, byTarget, func(f []string) error { return w.write(rowOfLine(f)) })
-		return w.rows, errors.Join(err, w.finish(ctx))
+		return w.rows, errors.Join(err, w.Close())
 	})
 	if err == nil {
 		hosts, err = x.write(ctx, a, func(to io.Writer) (int64, error) { return writeLinkHosts(ctx, to, byHost) })
@@ -105,17 +105,15 @@ func eachLine(ctx context.Context, from *sortedrun.Sorter, fn func([]string) err
 	return err
 }
 
-func writeLinkHosts(ctx context.Context, to io.Writer, from *sortedrun.Sorter) (n int64, err error) {
-	w := newParquet[linkHostRow](to)
+func writeLinkHosts(ctx context.Context, to io.Writer, from *sortedrun.Sorter) (rows int64, err error) {
+	w := newRowWriter[linkHostRow](to)
 	var row linkHostRow
 	last := ""
 	put := func() error {
 		if row.Links == 0 {
 			return nil
 		}
-		n++
-		_, err := w.Write([]linkHostRow{row})
-		return err
+		return w.write(row)
 	}
 	err = eachLine(ctx, from, func(f []string) error {
 		if f[0] != row.TargetKey || f[1] != row.SourceHost {
@@ -133,7 +131,8 @@ func writeLinkHosts(ctx context.Context, to io.Writer, from *sortedrun.Sorter) (
 		row.Links++
 		return nil
 	})
-	return n, errors.Join(err, put(), w.Close())
+	err = errors.Join(err, put(), w.Close())
+	return w.rows, err
 }
 
 // Inlinks finds who links to pages, in stored tables that package tree names.
@@ -325,17 +324,13 @@ func readRows[T any](group parquet.RowGroup, at spot, prefix string, keyOf func(
 			}
 			at.row++
 		}
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
 		if err != nil {
-			return errors.Is(err, io.EOF), ignoreEOF(err)
+			return false, err
 		}
 	}
-}
-
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // rangesAt makes an io.ReaderAt of a file's ranges.

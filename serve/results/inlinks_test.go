@@ -24,9 +24,9 @@ func TestLookup(t *testing.T) {
 	}
 	slices.Sort(keys)
 	file, err := library.NewTempFile(func(to io.Writer) error {
-		w := newParquet[linkHostRow](to)
+		w := newRowWriter[linkHostRow](to)
 		for i, key := range keys {
-			if _, err := w.Write([]linkHostRow{{TargetKey: key, Links: int64(i)}}); err != nil {
+			if err := w.write(linkHostRow{TargetKey: key, Links: int64(i)}); err != nil {
 				return err
 			}
 		}

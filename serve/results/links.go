@@ -3,11 +3,9 @@ package results
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
 	"golang.org/x/net/publicsuffix"
 
 	"sheaf/archive"
@@ -38,11 +36,8 @@ type linkRow struct {
 // linkWriter writes a table of the links of records. It collects the records of a host, and reads
 // the links of each of their segments once.
 type linkWriter struct {
-	to   *parquet.GenericWriter[linkRow]
+	*rowWriter[linkRow]
 	from *library.Segments
-	next []linkRow
-	rows int64
-	size counted
 
 	follow   bool   // a revisit has the links of the page to which it refers
 	host     string // of the last record
@@ -54,14 +49,6 @@ type linkSegment struct {
 	entry   catalog.SegmentEntry
 	records map[string][]*records.Capture
 }
-
-func newLinkWriter(to io.Writer, from *library.Segments) *linkWriter {
-	w := &linkWriter{size: counted{Writer: to}, from: from}
-	w.to = newParquet[linkRow](&w.size)
-	return w
-}
-
-func (w *linkWriter) Size() int64 { return w.size.bytes }
 
 func (w *linkWriter) Add(ctx context.Context, c *records.Capture) (err error) {
 	if c.Segment.Host != w.host {
@@ -108,14 +95,6 @@ func (w *linkWriter) finishHost(ctx context.Context) error {
 	return nil
 }
 
-func (w *linkWriter) write(row linkRow) error {
-	w.rows++
-	if w.next = append(w.next, row); len(w.next) < atOnce {
-		return nil
-	}
-	return w.flush()
-}
-
 func linkRowOf(seg catalog.SegmentEntry, c *archive.Cell, l archive.Link) linkRow {
 	r := linkRow{
 		SourceKey: c.URLKey, Source: c.URL, SourceHost: seg.Host, Time: c.Time.UnixMicro(), Edition: seg.Edition,
@@ -126,12 +105,7 @@ func linkRowOf(seg catalog.SegmentEntry, c *archive.Cell, l archive.Link) linkRo
 	return r
 }
 
-func (w *linkWriter) flush() error {
-	_, err := w.to.Write(w.next)
-	w.next = w.next[:0]
-	return err
-}
-
-func (w *linkWriter) finish(ctx context.Context) error {
-	return errors.Join(w.finishHost(ctx), w.flush(), w.to.Close())
+func (w *linkWriter) finish(ctx context.Context) (rows int64, err error) {
+	err = errors.Join(w.finishHost(ctx), w.Close())
+	return w.rows, err
 }

@@ -102,18 +102,19 @@ const (
 // fill adds.
 func (x *Tables) Make(ctx context.Context, a *account.Account, name string, depth TableDepth, fill func(TableSink) error) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
-		if name == api.TableOfLinks {
-			w := newLinkWriter(to, x.Archive.Segments)
-			if err := fill(w); err != nil {
-				return 0, err
-			}
-			return w.rows, w.finish(ctx)
+		var w interface {
+			TableSink
+			finish(context.Context) (rows int64, err error)
 		}
-		w := newRecordWriter(to, depth)
+		if name == api.TableOfLinks {
+			w = &linkWriter{rowWriter: newRowWriter[linkRow](to), from: x.Archive.Segments}
+		} else {
+			w = &recordWriter{rowWriter: newRowWriter[row](to), depth: depth}
+		}
 		if err := fill(w); err != nil {
 			return 0, err
 		}
-		return w.rows, w.finish(ctx)
+		return w.finish(ctx)
 	})
 }
 
@@ -165,14 +166,45 @@ const (
 	atOnce     = 256      // rows that go to the Parquet writer at once
 )
 
-// recordWriter writes a table of records. It holds about a row group in memory.
-type recordWriter struct {
-	to   *parquet.GenericWriter[row]
-	next []row
-	of   []*records.Capture // the records of next
-	rows int64
+// rowWriter writes the rows of a table. It holds about a row group in memory.
+type rowWriter[T any] struct {
+	to   *parquet.GenericWriter[T]
+	next []T
+	rows int64 // all so far
 	size counted
+}
 
+func newRowWriter[T any](to io.Writer) *rowWriter[T] {
+	w := &rowWriter[T]{size: counted{Writer: to}}
+	w.to = newParquet[T](&w.size, pageBytes)
+	return w
+}
+
+// Size returns how many bytes have been written so far.
+func (w *rowWriter[T]) Size() int64 { return w.size.bytes }
+
+// write adds a row, which may wait in memory until Close.
+func (w *rowWriter[T]) write(row T) error {
+	w.rows++
+	if w.next = append(w.next, row); len(w.next) < atOnce {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *rowWriter[T]) flush() error {
+	_, err := w.to.Write(w.next)
+	w.next = w.next[:0]
+	return err
+}
+
+// Close writes what is left and ends the table. It leaves the writer below open.
+func (w *rowWriter[T]) Close() error { return errors.Join(w.flush(), w.to.Close()) }
+
+// recordWriter writes a table of records.
+type recordWriter struct {
+	*rowWriter[row]
+	of    []*records.Capture // the records of next
 	depth TableDepth
 
 	host hostColumns // of the host of the last record
@@ -191,25 +223,13 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func newRecordWriter(to io.Writer, depth TableDepth) *recordWriter {
-	w := &recordWriter{size: counted{Writer: to}, depth: depth}
-	w.to = newParquet[row](&w.size)
-	return w
-}
-
-// newParquet returns a writer of rows, as all tables have them.
-func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
-	return newParquetOf[T](to, pageBytes)
-}
-
-// newParquetOf is newParquet for pages of another size, in bytes before compression.
-func newParquetOf[T any](to io.Writer, page int) *parquet.GenericWriter[T] {
+// newParquet returns a writer of rows, as all tables have them. page is the size of a page in
+// bytes, before compression.
+func newParquet[T any](to io.Writer, page int) *parquet.GenericWriter[T] {
 	return parquet.NewGenericWriter[T](to,
 		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(page),
 		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
 }
-
-func (w *recordWriter) Size() int64 { return w.size.bytes }
 
 func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) {
 	if c.Segment.Host != w.name {
@@ -227,17 +247,16 @@ func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) 
 	return w.flush(ctx)
 }
 
-func (w *recordWriter) flush(ctx context.Context) (err error) {
+func (w *recordWriter) flush(ctx context.Context) error {
 	if w.depth == OfBodies {
-		err = setWritten(ctx, w.next, w.of)
+		if err := setWritten(ctx, w.next, w.of); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		_, err = w.to.Write(w.next)
-	}
-	w.next, w.of = w.next[:0], w.of[:0]
-	return err
+	w.of = w.of[:0]
+	return w.rowWriter.flush()
 }
 
-func (w *recordWriter) finish(ctx context.Context) error {
-	return errors.Join(w.flush(ctx), w.to.Close())
+func (w *recordWriter) finish(ctx context.Context) (rows int64, err error) {
+	return w.rows, errors.Join(w.flush(ctx), w.Close())
 }

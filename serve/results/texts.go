@@ -174,7 +174,7 @@ func (w *textWriter) finish(ctx context.Context) error {
 func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *account.Account, hosts []*library.Host) (table, wet *Table, err error) {
 	table, err = x.write(ctx, a, func(to io.Writer) (rows int64, err error) {
 		wet, err = x.write(ctx, a, func(second io.Writer) (int64, error) {
-			w := &textWriter{table: newParquetOf[textRow](to, textPage)}
+			w := &textWriter{table: newParquet[textRow](to, textPage)}
 			if w.wet, err = texts.NewWET(second); err == nil {
 				err = textsOf(ctx, from, a, hosts, w)
 			}
@@ -190,7 +190,7 @@ func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *accoun
 func WriteTexts(ctx context.Context, from *records.Records, a *account.Account, h *library.Host, form string, to io.Writer) (err error) {
 	w := new(textWriter)
 	if form == api.TableOfTexts {
-		w.table = newParquetOf[textRow](to, textPage)
+		w.table = newParquet[textRow](to, textPage)
 	} else if w.wet, err = texts.NewWET(to); err != nil {
 		return err
 	}
