@@ -172,8 +172,8 @@ func (c *Crawl) Drop(names []string) {
 // leave takes the hosts out of the gate.
 func (c *Crawl) leave() {
 	for _, h := range c.hosts.All() {
-		if !h.Idle() {
-			c.hours.End(h.Name, h.Home(), h.Speed())
+		if !h.idle.Load() {
+			c.hours.End(h.Name, h.Home(), &h.memory.speed)
 		}
 		c.parts.Manners.Gate.Remove(h.Name)
 	}
@@ -194,7 +194,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 		if share != h.Share() {
 			entries = list.Entries(name, seeds)
 		}
-		h.SetShare(share)
+		h.share.Store(&share)
 		if err := c.push(h, entries); err != nil {
 			return err
 		}

@@ -120,8 +120,7 @@ func (r *Crawler) Current() *Crawl { return r.current.Load() }
 func (r *Crawler) Finish(c *Crawl) error {
 	s := &summary{coverage: c.Coverage(time.Now())}
 	for _, h := range c.Hosts() {
-		pages, bytes := h.Counts()
-		s.pages, s.bytes = s.pages+pages, s.bytes+bytes
+		s.pages, s.bytes = s.pages+h.pages.Load(), s.bytes+h.bytes.Load()
 	}
 	r.last.Store(s)
 	c.leave()
@@ -181,7 +180,7 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 	assigned := r.parts.List.Hosts()
 	for name := range due {
 		if h := c.hosts.Get(name); h != nil {
-			h.MarkDirty()
+			h.dirty.Store(true)
 			c.hosts.Wake(h)
 		} else if c.short {
 			late[name] = assigned[name]

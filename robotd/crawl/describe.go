@@ -83,7 +83,7 @@ func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 	switch {
 	case p == nil:
 		return "no address"
-	case h.Rests() && why != "":
+	case h.rest.rests.Load() && why != "":
 		return why
 	case !c.parts.Manners.Gate.IsOpen(now):
 		return c.parts.Manners.Admission.WhyClosed(now)

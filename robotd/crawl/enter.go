@@ -126,11 +126,11 @@ func (c *Crawl) start(ctx context.Context, h *Host) error {
 	}
 	h.Locate(addr)
 	c.hosts.Place(h, 0)
-	h.SetIdle(false) // from here on others ask for the address
+	h.idle.Store(false) // from here on others ask for the address
 	// The list may have changed since the crawl began. Whoever changes it stops the host again
 	// after.
 	if list := c.parts.List.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
-		h.SetIdle(true)
+		h.idle.Store(true)
 		return nil
 	}
 	if !h.Front.Empty() {

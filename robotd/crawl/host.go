@@ -234,7 +234,7 @@ func (r *rest) hangsUp(url string) bool {
 	return len(r.hungUp) == manyHungUp
 }
 
-// NewHost returns a host that is not visited until Locate and SetIdle were called.
+// NewHost returns a host that is not visited until Crawl.start has located it.
 func NewHost(front *frontier.Host, share wire.Share, quiet *window.Schedule) *Host {
 	h := &Host{Name: front.Name, Front: front, Quiet: quiet}
 	h.share.Store(&share)
@@ -267,17 +267,11 @@ func (h *Host) IsAt(addr netip.Addr) bool {
 	return at != nil && at.Addr() == addr
 }
 
-// SetIdle says whether the host is not to be visited.
-func (h *Host) SetIdle(idle bool) { h.idle.Store(idle) }
-
 // Unreached reports whether the host is idle, as without an address, or rests because it fails.
 func (h *Host) Unreached() bool { return h.idle.Load() || h.rest.rests.Load() }
 
 // Share returns which URLs of the host are this robot's.
 func (h *Host) Share() wire.Share { return *h.share.Load() }
-
-// SetShare changes which URLs of the host are this robot's.
-func (h *Host) SetShare(share wire.Share) { h.share.Store(&share) }
 
 // Push queues entries, unless the host was dropped. It returns how many are new.
 func (h *Host) Push(entries ...frontier.Entry) (int, error) {
@@ -290,9 +284,6 @@ func (h *Host) Push(entries ...frontier.Entry) (int, error) {
 	return h.Front.Push(entries...)
 }
 
-// MarkDirty makes the next Checkpoint write the host.
-func (h *Host) MarkDirty() { h.dirty.Store(true) }
-
 // Checkpoint makes the host's queue durable against loss of power, if it has changed. segment does
 // that for its open segment.
 func (h *Host) Checkpoint(segment func() error) error {
@@ -301,9 +292,6 @@ func (h *Host) Checkpoint(segment func() error) error {
 	}
 	return h.Front.Sync(segment)
 }
-
-// Speed returns the server's speed, which is noted at the end of the crawl.
-func (h *Host) Speed() *revisit.Speed { return &h.memory.speed }
 
 // recovered notes that the server answers as it should.
 func (h *Host) recovered() {
@@ -320,9 +308,6 @@ func (h *Host) crawlDelay(agent string) (delay time.Duration) {
 	}
 	return delay
 }
-
-// Counts returns the pages that were stored in this crawl and the bytes of their answers.
-func (h *Host) Counts() (pages, bytes int64) { return h.pages.Load(), h.bytes.Load() }
 
 // Progress returns how far the host is, for the manager. The state is empty for a host that is not
 // begun, if it waits or is not idle.
@@ -352,9 +337,6 @@ func (h *Host) WhyWaits() string {
 	return ""
 }
 
-// Rests reports whether the host has failed too often to be tried again soon.
-func (h *Host) Rests() bool { return h.rest.rests.Load() }
-
 // Describe returns the host's status. p is its place in the gate; nil: it has none.
 func (h *Host) Describe(p *polite.Place) HostStatus {
 	d := HostStatus{Name: h.Name, State: Done, Pages: h.pages.rate(), Bytes: h.bytes.rate(), Left: int64(h.Front.Left())}
@@ -381,9 +363,6 @@ func (h *Host) SetWaits(waits bool) (changed bool) { return h.waits.Swap(waits) 
 
 // Waits reports whether another robot may still visit the host.
 func (h *Host) Waits() bool { return h.waits.Load() }
-
-// Idle reports whether the host is not to be visited.
-func (h *Host) Idle() bool { return h.idle.Load() }
 
 // rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file
 // holds for its scheme and port only (RFC 9309, 2.3).
