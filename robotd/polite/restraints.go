@@ -93,17 +93,12 @@ func (r *Restraints) read(from io.Reader) error {
 			if next := now.Add(s.Every); s.Until.After(now.Add(-longest)) && next.After(s.Until) {
 				s.Until = next
 			}
-			s.Until = earlier(s.Until, now.Add(longest))
+			if most := now.Add(longest); s.Until.After(most) {
+				s.Until = most
+			}
 			r.held[name] = s
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // line formats a restraint. It rounds times up, so that none is earlier when it is read again.

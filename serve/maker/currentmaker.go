@@ -120,7 +120,10 @@ func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []str
 	}
 	next := newest.Made.Add(m.opt.Every)
 	if time.Now().Before(next) {
-		if m.due = earlier(m.due, next); newest.Edition != edition {
+		if next.Before(m.due) {
+			m.due = next
+		}
+		if newest.Edition != edition {
 			m.edition = ""
 		}
 		return of, nil
@@ -142,11 +145,4 @@ func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []str
 	}
 	m.opt.Log.InfoContext(ctx, "volumes of the latest versions made", "edition", edition, "domain", domain, "volumes", len(made.Ends), "took", time.Since(start))
 	return append(of, made), nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
