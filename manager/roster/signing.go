@@ -101,7 +101,7 @@ func (r *Roster) KeyOf(ctx context.Context, id string) (robot string, key wire.S
 // day.
 func (r *Roster) SigningKeys(ctx context.Context, authority string, now time.Time) ([]wire.SigningKey, error) {
 	var all []wire.SigningKey
-	lines, err := db.List(ctx, r.db, func(rows *sql.Rows, line *string) error { return rows.Scan(line) },
+	lines, err := db.Column[string](ctx, r.db,
 		`SELECT signing FROM robots WHERE signing <> '' AND secret_hash IS NOT NULL ORDER BY name`)
 	for _, line := range lines {
 		proofs, err := parseKeys(line)
