@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"strings"
 
 	"sheaf/archive"
 	"sheaf/internal/media"
@@ -21,9 +20,10 @@ func (c *conversion) links(r *archive.Record) {
 	for _, f := range head.fields {
 		header.Add(f[0], f[1])
 	}
+	status, _, _ := statusLine(head.first) // 0 without one
 	var found []pages.Link
 	switch contentType := media.ContentType(header); {
-	case r.Kind == archive.Response && strings.HasPrefix(head.code(), "3") && header.Get("Location") != "":
+	case r.Kind == archive.Response && status/100 == 3 && header.Get("Location") != "":
 		if to, err := weburl.Parse(r.URL, header.Get("Location"), nil); err == nil {
 			found = []pages.Link{{URL: to, Tag: "redirect"}}
 		}
@@ -42,10 +42,4 @@ func (c *conversion) links(r *archive.Record) {
 	for _, l := range found[:min(len(found), pages.MaxRecorded)] {
 		r.Links = append(r.Links, archive.Link{URL: l.URL, Kind: l.Kind(), Rel: l.Rel, Anchor: l.Anchor})
 	}
-}
-
-// code returns the status code and the reason phrase, as they are written.
-func (h httpHead) code() string {
-	_, code, _ := strings.Cut(h.first, " ")
-	return strings.TrimSpace(code)
 }
