@@ -138,8 +138,8 @@ func TestTables(t *testing.T) {
 	})
 }
 
-// follows expects the mirror to have these tables, once a service that has just started serves them:
-// one at work may show what was there up to tree.TablesFreshFor ago.
+// follows expects the mirror to have these tables, once a service that has just started serves
+// them: one at work may show what was there up to tree.TablesFreshFor ago.
 func (s *tableSite) follows(opt Options, want ...string) {
 	s.Helper()
 	s.Library = s.library()
