@@ -263,11 +263,11 @@ func lookup[T any](ctx context.Context, table *library.Entry, prefix string, fro
 	}
 	for at := from; at.group < len(f.RowGroups()); at = (spot{at.group + 1, -1}) {
 		group := f.RowGroups()[at.group]
-		if at.row < 0 {
-			if at.row, err = firstRow(group.ColumnChunks()[column.ColumnIndex], prefix); err != nil {
-				return fmt.Errorf("%s: %w", table.Name, err)
-			}
+		first, err := firstRow(group.ColumnChunks()[column.ColumnIndex], prefix)
+		if err != nil {
+			return fmt.Errorf("%s: %w", table.Name, err)
 		}
+		at.row = max(at.row, first) // a forged cursor may name a row far before it
 		if more, err := readRows(group, at, prefix, keyOf, fn); err != nil || !more {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLookup: a look-up finds exactly the rows with a prefix, also where keys are longer than what
-// the table's index keeps of them, and goes on at any row.
+// the table's index keeps of them, and goes on at any row. A forged place makes it read no more.
 func TestLookup(t *testing.T) {
 	testkit.Slow(t)
 	random := testkit.Random(t)
@@ -35,6 +35,15 @@ func TestLookup(t *testing.T) {
 	testkit.Must(t, err)
 	table := &library.Entry{Node: library.Node{Name: "table", Size: file.Size}, Open: func(context.Context) (library.Ranges, error) { return file, nil }}
 	keyOf := func(r *linkHostRow) string { return r.TargetKey }
+	t.Run("forged", func(t *testing.T) {
+		read := &readCounter{Ranges: file}
+		counted := &library.Entry{Node: table.Node, Open: func(context.Context) (library.Ranges, error) { return read, nil }}
+		rows := 0
+		testkit.Must(t, lookup(t.Context(), counted, keys[len(keys)-1], spot{}, keyOf, func(spot, *linkHostRow) error { rows++; return nil }))
+		if most := file.Size / 4; rows == 0 || read.bytes > most {
+			t.Errorf("from the table's first row, %d rows were found by reading %d bytes; want the last row, and at most %d bytes", rows, read.bytes, most)
+		}
+	})
 	for n := range 90 {
 		prefix := keys[random.IntN(len(keys))]
 		if n%3 == 0 {
@@ -71,4 +80,15 @@ func TestLookup(t *testing.T) {
 			t.Fatalf("%.150q: %d rows, want %d", prefix, len(got), len(want))
 		}
 	}
+}
+
+// readCounter counts the bytes that are asked for.
+type readCounter struct {
+	library.Ranges
+	bytes int64
+}
+
+func (r *readCounter) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	r.bytes += n
+	return r.Ranges.OpenRange(ctx, off, n)
 }
