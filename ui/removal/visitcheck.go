@@ -126,19 +126,23 @@ var header = regexp.MustCompile(`^(:?[A-Za-z][\w-]*)\s*:(.*)$`)
 // before it.
 func parseHeaders(text string) (h http.Header, host string) {
 	h = http.Header{}
-	last := ""
+	name, value := "", []byte(nil) // of the field in hand
+	put := func() {
+		if name != "" {
+			h.Add(name, string(value))
+		}
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "> ")) // as curl -v shows it
 		m := header.FindStringSubmatch(line)
 		if m == nil {
-			if list := h[last]; len(list) > 0 {
-				list[len(list)-1] += " " + line
-			}
+			value = append(append(value, ' '), line...)
 			continue
 		}
-		last = http.CanonicalHeaderKey(m[1])
-		h.Add(last, strings.TrimSpace(m[2]))
+		put()
+		name, value = http.CanonicalHeaderKey(m[1]), append(value[:0], strings.TrimSpace(m[2])...)
 	}
+	put()
 	return h, cmp.Or(h.Get("Host"), strings.Join(h[":authority"], ""))
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -237,6 +238,7 @@ func TestVisitsByAddress(t *testing.T) {
 		t.Errorf("%d rows for a night at one address and a moment at another", rows)
 	}
 	beat(night.Add(-91*24*time.Hour), "192.0.2.8", wire.PhaseCollecting)
+	testkit.Must(t, v.m.Roster.NoteAddress(t.Context(), "silent since", netip.MustParseAddr("192.0.2.8"), wire.Heartbeat{Phase: wire.PhaseCollecting}, night.Add(-91*24*time.Hour)))
 	beat(night.Add(time.Minute), "192.0.2.9", wire.PhaseCollecting)
 	testkit.Must(t, v.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM robot_addresses`).Scan(&rows))
 	if rows != 3 {
@@ -278,6 +280,22 @@ func TestVisitsByAddress(t *testing.T) {
 			t.Errorf("%q at %q: %s, want %s", c.address, c.time, got, c.want)
 		}
 		v.reset()
+	}
+}
+
+// A paste of nothing but lines takes little memory: anybody may send it. It does not run in
+// parallel, since it counts what the process allocates.
+func TestVisitsOfManyLines(t *testing.T) {
+	v := newVisited(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	status, _, found := v.ask(removal.Visit{Headers: "User-Agent: x\n" + strings.Repeat("\n", 64_000)}, "192.0.2.1:7")
+	runtime.ReadMemStats(&after)
+	if said(found) != "user-agent no" {
+		t.Errorf("%d: %q", status, said(found))
+	}
+	if n, most := after.TotalAlloc-before.TotalAlloc, uint64(64<<20); n > most {
+		t.Errorf("%d bytes were allocated, more than %d", n, most)
 	}
 }
 
