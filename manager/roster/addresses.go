@@ -39,9 +39,9 @@ func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr,
 		robot, address, db.Millis(now.Add(-every)), at); err != nil {
 		return wrapped(robot, err)
 	}
-	_, err = r.db.ExecContext(ctx, `DELETE FROM robot_addresses WHERE robot = ? AND (last < ?
-		OR began < (SELECT a.began FROM robot_addresses a WHERE a.robot = ? ORDER BY a.began DESC LIMIT 1 OFFSET ?))`,
-		robot, db.Millis(now.Add(-AddressesKept)), robot, mostAddresses-1)
+	_, err = r.db.ExecContext(ctx, `DELETE FROM robot_addresses WHERE last < ?
+		OR robot = ? AND began < (SELECT a.began FROM robot_addresses a WHERE a.robot = ? ORDER BY a.began DESC LIMIT 1 OFFSET ?)`,
+		db.Millis(now.Add(-AddressesKept)), robot, robot, mostAddresses-1)
 	return wrapped(robot, err)
 }
 
