@@ -28,6 +28,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/archive/store/storetest"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -136,6 +137,8 @@ type past struct {
 	downs  []catalog.Tombstone
 	rules  *account.Rules
 	made   []account.Rule // access rules in force
+	writes int            // of the store until the service is killed; 0: it lives on
+	killed bool
 }
 
 func newPast(t *testing.T, random *rand.Rand) *past {
@@ -154,12 +157,47 @@ func (p *past) start() {
 		defer p.mu.Unlock()
 		return p.now
 	}
+	p.killed = false
+	mortal := &storetest.Fault{Store: p.Store, Decide: p.decideWrite, DecideRead: p.decideRead}
 	var err error
-	p.Catalog, err = catalog.Open(p.t.Context(), p.Store, catalog.Options{Now: now, Fanout: 3})
+	p.Catalog, err = catalog.Open(p.t.Context(), mortal, catalog.Options{Now: now, Fanout: 3})
 	testkit.Must(p.t, err)
 	p.rules = account.NewRules(p.DB, slog.New(slog.DiscardHandler))
 	p.rules.Now = now
 	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Accounts: p.Accounts, Rules: p.rules, Volume: 24 << 10})
+	testkit.Must(p.t, err)
+}
+
+// decideWrite kills the service at the last of p.writes, just before or just after that.
+func (p *past) decideWrite(op, key string) storetest.Outcome {
+	if p.writes == 1 {
+		p.writes, p.killed = 0, true
+		return []storetest.Outcome{storetest.Fails, storetest.FailsButHappened}[p.random.IntN(2)]
+	}
+	p.writes = max(p.writes-1, 0)
+	return p.decideRead(op, key)
+}
+
+func (p *past) decideRead(_, _ string) storetest.Outcome {
+	if p.killed {
+		return storetest.Fails
+	}
+	return storetest.Works
+}
+
+// do does something with the catalog. Sometimes the service is killed meanwhile, and does it again
+// when it has started anew.
+func (p *past) do(what func() error) {
+	p.t.Helper()
+	if p.random.IntN(4) == 0 {
+		p.writes = 1 + p.random.IntN(3)
+	}
+	err := what()
+	p.writes = 0
+	if p.killed {
+		p.start()
+		err = what()
+	}
 	testkit.Must(p.t, err)
 }
 
@@ -200,12 +238,21 @@ func (p *past) publish(of ...*crawl) {
 		records[c.host] = some
 	}
 	if len(records) > 0 {
-		p.Publish("", records)
+		p.bring(records)
 	}
 	if p.late != nil && p.random.IntN(3) == 0 {
-		p.Publish("", p.late)
+		p.bring(p.late)
 		p.late = nil
 	}
+}
+
+// bring publishes records.
+func (p *past) bring(records map[string][]*archive.Record) {
+	some := p.Prepare("", records)
+	p.do(func() error {
+		_, err := p.Catalog.Publish(p.t.Context(), some)
+		return err
+	})
 }
 
 // decide takes something down, or lifts it.
@@ -223,8 +270,15 @@ func (p *past) decide() {
 			return
 		}
 		i := p.random.IntN(len(p.downs))
-		_, err := p.Catalog.Restore(p.t.Context(), p.downs[i])
-		testkit.Must(p.t, err)
+		begun := false
+		p.do(func() error {
+			_, err := p.Catalog.Restore(p.t.Context(), p.downs[i])
+			if begun && errors.Is(err, catalog.ErrNotExist) {
+				return nil // it was done before the kill
+			}
+			begun = true
+			return err
+		})
 		p.downs = slices.Delete(p.downs, i, i+1)
 		return
 	}
@@ -233,18 +287,22 @@ func (p *past) decide() {
 	}) {
 		return
 	}
-	_, err := p.Catalog.Remove(p.t.Context(), stone)
-	testkit.Must(p.t, err)
+	p.do(func() error {
+		_, err := p.Catalog.Remove(p.t.Context(), stone)
+		return err
+	})
 	p.downs = append(p.downs, stone)
 }
 
 // expire lets what is older than two days expire, and erases what is taken down.
 func (p *past) expire() {
-	_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
-		Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-		Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Expendable},
+	p.do(func() error {
+		_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
+			Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
+			Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Expendable},
+		})
+		return err
 	})
-	testkit.Must(p.t, err)
 }
 
 // pass lets a day pass up to its last second, and returns its name.
@@ -271,8 +329,8 @@ func (p *past) pass() string {
 	if p.random.IntN(4) == 0 {
 		p.expire()
 	}
-	testkit.Must(p.t, p.Catalog.Merge(p.t.Context()))
-	testkit.Must(p.t, p.rules.TellNow(p.t.Context(), p.Catalog))
+	p.do(func() error { return p.Catalog.Merge(p.t.Context()) })
+	p.do(func() error { return p.rules.TellNow(p.t.Context(), p.Catalog) })
 	if p.random.IntN(4) == 0 {
 		p.start()
 	}
@@ -309,8 +367,8 @@ func (p *past) compare(what string, got, want map[string]string) {
 
 // Who has the state of a day and follows the days after it has the state of the last: each night,
 // or all of them in the end, whatever was taken down, hidden by rules or shown again, expired or
-// came late meanwhile, and whenever the service was killed. No line names a page that nobody may
-// see.
+// came late meanwhile, and at whichever write of these the service was killed. No line names a page
+// that nobody may see.
 func TestDaysLeadFromStateToState(t *testing.T) {
 	histories := 24
 	if testkit.Full() {

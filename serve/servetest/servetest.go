@@ -134,10 +134,18 @@ func record(kind archive.Kind, url string, status int, media, body string, at ti
 	}
 }
 
-// Publish seals the records of each host as one segment of a batch, publishes the batches as an
-// edition of the day, and returns the edition's name. Every other batch is stored as a pack, with
-// other bytes before it, and the rest with an object for each host. Readers see no difference.
+// Publish publishes what Prepare returns, and returns the edition's name.
 func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) string {
+	s.t.Helper()
+	v, err := s.Catalog.Publish(context.Background(), s.Prepare(day, batches...))
+	testkit.Must(s.t, err)
+	return v.Edition
+}
+
+// Prepare seals the records of each host as one segment of a batch, and returns what publishes the
+// batches as an edition of the day. Every other batch is stored as a pack, with other bytes before
+// it, and the rest with an object for each host. Readers see no difference.
+func (s *Site) Prepare(day string, batches ...map[string][]*archive.Record) catalog.Publication {
 	s.t.Helper()
 	p := catalog.Publication{Day: day}
 	var lines []catalog.SegmentEntry
@@ -146,9 +154,7 @@ func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) stri
 		p.Batches, lines = append(p.Batches, batch), append(lines, of...)
 	}
 	p.Entries = catalog.Entries(lines...)
-	v, err := s.Catalog.Publish(context.Background(), p)
-	testkit.Must(s.t, err)
-	return v.Edition
+	return p
 }
 
 // batch seals and stores a batch, every other one as a pack.
