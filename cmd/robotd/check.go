@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/display"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
-	"sheaf/robotd/control"
 )
 
 func checkCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func checkCommand() *cobra.Command {
 				return
 			}
 			mark := map[bool]string{true: "ok   ", false: "WRONG"}[f.OK]
-			fmt.Fprintf(out, "%s  %-9s %s\n", mark, f.What, control.Printable(f.Text, 0))
+			fmt.Fprintf(out, "%s  %-9s %s\n", mark, f.What, display.Harmless(f.Text))
 		})
 		if !ok {
 			return &exitError{1, "the robot would not work as it should"}

@@ -89,7 +89,6 @@ func screenOf(out io.Writer) control.Screen {
 	screen := control.Screen{Now: time.Now()}
 	if term, ok := onTerminal(out); ok {
 		screen.Width, _ = term.size()
-		screen.Color = colors()
 	}
 	return screen
 }
@@ -129,7 +128,7 @@ func (w watcher) json(ctx context.Context) error {
 // live shows the status every second, in place, until ctx or the robot ends. The last status stays
 // on the screen.
 func (w watcher) live(ctx context.Context, term terminal) error {
-	screen := control.Screen{Color: colors()}
+	var screen control.Screen
 	last := ""
 	fmt.Fprint(w.out, enterScreen)
 	defer func() { fmt.Fprint(w.out, leaveScreen, last) }()

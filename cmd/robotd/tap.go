@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"sheaf/internal/display"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 )
@@ -93,6 +94,6 @@ func printRecord(out io.Writer, rec *control.Record) error {
 	if rec.Type == "revisit" {
 		answer = "unchanged"
 	}
-	_, err := fmt.Fprintf(out, "%s  %-13s %8s  %s\n", at, control.Printable(answer, 13), control.Size(rec.Length), control.Printable(rec.URL, 0))
+	_, err := fmt.Fprintf(out, "%s  %-13.13s %8s  %s\n", at, display.Harmless(answer), control.Size(rec.Length), display.Harmless(rec.URL))
 	return err
 }

@@ -28,6 +28,3 @@ func (t terminal) size() (width, height int) {
 	}
 	return int(ws.Col), int(ws.Row)
 }
-
-// colors reports whether the user wants colors (no-color.org).
-func colors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }

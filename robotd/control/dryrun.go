@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -40,7 +39,7 @@ type Visit struct {
 // Plan formats a plan for people, with the given number of visits; negative: all.
 func (v Screen) Plan(p *Plan, visits int) string {
 	b := builder{screen: v}
-	b.marked(bold, "dry run", "nothing is visited and nothing is written")
+	b.row("dry run", "nothing is visited and nothing is written")
 	b.row("robot", "%s, of %s", p.Robot, p.Manager)
 	b.row("sends", "User-Agent: %s", p.UserAgent)
 	b.row("list", "generation %d: %s on %s; %d without an address", p.Generation,
@@ -51,36 +50,30 @@ func (v Screen) Plan(p *Plan, visits int) string {
 	}
 	b.row("window", "%s; %s", window, p.Window)
 	if !p.Paused.IsZero() {
-		b.marked(yellow, "paused", `since `+clock(p.Paused, v.Now)+`: nothing would be visited before "robotd resume"`)
+		b.row("paused", `since %s: nothing would be visited before "robotd resume"`, clock(p.Paused, v.Now))
 	}
 	b.row("pace", "%s between two visits at one address", span(p.Interval))
 	if n := len(p.Visits); n > 0 {
 		last := p.Visits[n-1].At
 		b.row("round", "each host would have been visited once %s", until(last, v.Now))
 		if !p.Until.IsZero() && last.After(p.Until) {
-			b.marked(yellow, "warning", "the window closes before every host is visited once")
+			b.row("warning", "the window closes before every host is visited once")
 		}
 	}
 	for _, u := range p.Unknown[:min(len(p.Unknown), max(visits, 0))] {
-		b.marked(yellow, "left out", fmt.Sprintf("%s: %s", readable(u.Host), Printable(u.Why, 0)))
+		b.row("left out", "%s: %s", readable(u.Host), u.Why)
 	}
-	b.add("", "")
 	shown := p.Visits
 	if visits >= 0 && len(shown) > visits {
 		shown = shown[:visits]
 	}
-	address, host := len("ADDRESS"), len("HOST")
+	var rows [][]string
 	for _, visit := range shown {
-		address, host = max(address, columns(visit.Address)), max(host, min(mostName, columns(readable(visit.Host))))
+		rows = append(rows, []string{visit.At.Local().Format(time.DateTime), visit.Address, fit(readable(visit.Host), mostName), strings.Join(visit.URLs, " ")})
 	}
-	const at = "2006-01-02 15:04:05"
-	b.add(dim, pad("FIRST VISIT", len(at))+"  "+pad("ADDRESS", address)+"  "+pad("HOST", host)+"  URLS")
-	for _, visit := range shown {
-		b.add("", visit.At.Local().Format(at)+"  "+pad(visit.Address, address)+"  "+pad(fit(readable(visit.Host), mostName), host)+"  "+
-			Printable(strings.Join(visit.URLs, " "), 0))
-	}
+	b.table([]string{"FIRST VISIT", "ADDRESS", "HOST", "URLS"}, rows)
 	if more := len(p.Visits) - len(shown); more > 0 {
-		b.add(dim, fmt.Sprintf("… and %s more; --hosts all shows them", count(int64(more))))
+		b.add("… and " + count(int64(more)) + " more; --hosts all shows them")
 	}
 	return strings.Join(b.lines, "\n") + "\n"
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"sheaf/internal/display"
 )
 
 // Screen says how to format a status for people.
 type Screen struct {
 	Width, Height int  // of the terminal; 0: no limit
-	Color         bool // highlight what matters
 	Running       bool // the daemon is running
 	Now           time.Time
 }
@@ -26,7 +27,7 @@ func (v Screen) Render(s *Status) string {
 	b.work(s)
 	b.spool(s)
 	for _, text := range s.Warnings {
-		b.marked(yellow, "warning", text)
+		b.row("warning", "%s", text)
 	}
 	b.modules(s)
 	b.hands(s)
@@ -39,93 +40,107 @@ type builder struct {
 	lines  []string
 }
 
-const (
-	bold   = "1"
-	red    = "1;31"
-	yellow = "33"
-	dim    = "2"
-)
-
-// add adds a line, cut to the width and coloured as a whole.
-func (b *builder) add(color, line string) {
-	if w := b.screen.Width; w > 0 && columns(line) > w {
-		line = head(line, w-1) + "…"
-	}
-	if color != "" && b.screen.Color {
-		line = "\x1b[" + color + "m" + line + "\x1b[m"
+// add adds a line, cut to the width.
+func (b *builder) add(line string) {
+	line = strings.TrimRight(line, " ")
+	if w := b.screen.Width; w > 0 {
+		line = fit(line, w)
 	}
 	b.lines = append(b.lines, line)
 }
 
 // row adds a text with a label. A text that is too long continues on the next lines.
 func (b *builder) row(label, format string, args ...any) {
-	b.marked("", label, fmt.Sprintf(format, args...))
-}
-
-func (b *builder) marked(color, label, text string) {
-	room := b.screen.Width - labels
+	text := display.Harmless(fmt.Sprintf(format, args...))
 	if b.screen.Width == 0 {
-		b.add(color, pad(label, labels)+text)
+		b.add(pad(label, labels) + text)
 		return
 	}
-	line := ""
+	room, line := b.screen.Width-labels, ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && columns(line)+1+columns(word) > room {
-			b.add(color, pad(label, labels)+line)
+			b.add(pad(label, labels) + line)
 			label, line = "", ""
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
-	b.add(color, pad(label, labels)+line)
+	b.add(pad(label, labels) + line)
+}
+
+// table adds a blank line, the titles and the rows. A column is aligned right if its title begins
+// with a space.
+func (b *builder) table(titles []string, rows [][]string) {
+	all := append([][]string{titles}, rows...)
+	widths := make([]int, len(titles))
+	for _, row := range all {
+		for i := range row {
+			row[i] = display.Harmless(row[i])
+			widths[i] = max(widths[i], columns(row[i]))
+		}
+	}
+	b.add("")
+	for _, row := range all {
+		line := ""
+		for i, cell := range row {
+			switch {
+			case strings.HasPrefix(titles[i], " "):
+				line += strings.Repeat(" ", widths[i]-columns(cell)) + cell + " "
+			case i == len(row)-1: // may be long
+				line += cell
+			default:
+				line += pad(cell, widths[i]+1)
+			}
+		}
+		b.add(line)
+	}
 }
 
 func (b *builder) head(s *Status) {
 	now := b.screen.Now
-	color, state := b.state(s)
 	who := fmt.Sprintf("%s, sheaf-robotd %s", s.Robot, s.Version)
 	if b.screen.Running {
 		who += fmt.Sprintf(", process %d, up %s", s.PID, span(now.Sub(s.Started)))
 	}
 	b.row("robot", "%s", who)
-	b.marked(color, "state", state)
+	b.row("state", "%s", b.state(s))
 	for _, text := range s.Troubles {
-		b.marked(red, "trouble", text)
+		b.row("trouble", "%s", text)
 	}
 	if s.Page != "" {
-		b.row("page", "%s", Printable(s.Page, 0))
+		b.row("page", "%s", s.Page)
 	}
 }
 
 // state returns what the robot is doing, in a few words.
-func (b *builder) state(s *Status) (color, text string) {
+func (b *builder) state(s *Status) string {
 	now := b.screen.Now
 	switch {
 	case !b.screen.Running:
-		return red, fmt.Sprintf("does not run; this is what it said %s ago, %s", span(now.Sub(s.At)), s.At.Local().Format("2006-01-02 15:04:05"))
+		return fmt.Sprintf("does not run; this is what it said %s ago, %s", span(now.Sub(s.At)), s.At.Local().Format("2006-01-02 15:04:05"))
 	case len(s.Troubles) > 0:
-		return red, "makes no progress"
+		return "makes no progress"
 	case !s.Paused.IsZero():
-		text = fmt.Sprintf("paused since %s; \"robotd resume\" lets it go on", clock(s.Paused, now))
+		text := fmt.Sprintf("paused since %s; \"robotd resume\" lets it go on", clock(s.Paused, now))
 		if s.Visited > 0 {
 			text += "; " + plural(int64(s.Visited), "page is", "pages are") + " being finished"
 		}
-		return yellow, text
+		return text
 	case !s.Held.IsZero():
-		return yellow, fmt.Sprintf("paused since %s by the manager's order, which its operator lifts", clock(s.Held, now))
+		return fmt.Sprintf("paused since %s by the manager's order, which its operator lifts", clock(s.Held, now))
 	case s.Generation == 0 && s.Hosts == 0:
-		return yellow, "waiting for the service and its list of hosts"
+		return "waiting for the service and its list of hosts"
 	case !s.Next.Cycle.IsZero():
-		return bold, "all done; the next cycle begins " + until(s.Next.Cycle, now)
+		return "all done; the next cycle begins " + until(s.Next.Cycle, now)
 	case len(s.Modules) == 0:
-		return bold, "getting ready"
+		return "getting ready"
 	case !s.Open:
-		return bold, "waiting for the window"
+		return "waiting for the window"
 	case !s.Budget.IsZero():
-		return bold, "the limit of bytes is reached; goes on " + until(s.Budget, now)
+		return "the limit of bytes is reached; goes on " + until(s.Budget, now)
 	case s.Waiting == 0 && s.Hosts > 0:
-		return bold, "looking up hosts, or finishing"
+		return "looking up hosts, or finishing"
 	}
-	return bold, "visiting"
+	return "visiting"
 }
 
 func (b *builder) plan(s *Status) {
@@ -238,28 +253,59 @@ func (b *builder) modules(s *Status) {
 	if len(s.Modules) == 0 || !b.screen.Running {
 		return
 	}
-	b.add("", "")
-	b.add(dim, pad("MODULE", labels)+right("QUEUE", 8)+right("WORKERS", 9)+right("PASSED", 12)+right("/MIN", 9)+right("TIME EACH", 12))
+	var rows [][]string
 	for _, m := range s.Modules {
 		each := "-"
 		if m.Each > 0 {
 			each = m.Each.Round(precision(m.Each)).String()
 		}
-		b.add("", pad(m.Name, labels)+right(count(int64(m.Queue)), 8)+right(count(int64(m.Workers)), 9)+
-			right(count(m.Passed.Total), 12)+right(count(m.Passed.PerMinute), 9)+right(each, 12))
+		rows = append(rows, []string{m.Name, count(int64(m.Queue)), count(int64(m.Workers)), count(m.Passed.Total), count(m.Passed.PerMinute), each})
 	}
+	b.table([]string{"MODULE", " QUEUE", " WORKERS", " PASSED", " /MIN", " TIME EACH"}, rows)
 }
 
 func (b *builder) hands(s *Status) {
 	if len(s.Hands) == 0 || !b.screen.Running {
 		return
 	}
-	b.add("", "")
-	b.add(dim, pad("HAND", 2*labels)+right("TURNS", 8)+right("OF", 8)+right("PAGES", 12)+right("BYTES", 11)+right("UP", 9)+"  VERSION")
+	var rows [][]string
 	for _, h := range s.Hands {
-		b.add("", pad(h.Name, 2*labels)+right(count(int64(h.Turns)), 8)+right(count(int64(h.Most)), 8)+
-			right(count(h.Pages), 12)+right(Size(h.Bytes), 11)+right(span(b.screen.Now.Sub(h.Since)), 9)+"  "+Printable(h.Version, 0))
+		rows = append(rows, []string{h.Name, count(int64(h.Turns)), count(int64(h.Most)), count(h.Pages), Size(h.Bytes), span(b.screen.Now.Sub(h.Since)), h.Version})
 	}
+	b.table([]string{"HAND", " TURNS", " OF", " PAGES", " BYTES", " UP", "VERSION"}, rows)
+}
+
+const (
+	day      = 24 * time.Hour
+	mostName = 60 // columns for the name of a host
+)
+
+// hosts adds the table of hosts, as far as the screen has room.
+func (b *builder) hosts(s *Status) {
+	room, name := len(s.PerHost), mostName
+	if h := b.screen.Height; h > 0 {
+		room = min(room, h-len(b.lines)-3) // a blank line, the titles, the cursor's line
+	}
+	if room < 1 {
+		return
+	}
+	if w := b.screen.Width; w > 0 {
+		name = min(name, w/2)
+	}
+	var rows [][]string
+	for _, h := range s.PerHost[:room] {
+		next := "-"
+		if wait := h.Next.Sub(b.screen.Now); wait >= day {
+			next = clock(h.Next, b.screen.Now)
+		} else if wait >= 0 {
+			next = span(wait)
+		} else if !h.Next.IsZero() {
+			next = "due"
+		}
+		rows = append(rows, []string{fit(readable(h.Name), name), string(h.State), count(h.Pages.Total), count(h.Left), next, h.Why,
+			count(h.Pages.PerMinute), Size(h.Bytes.Total), h.Address})
+	}
+	b.table([]string{"HOST", "STATE", " PAGES", " LEFT", " NEXT", "WHY", " /MIN", " BYTES", "ADDRESS"}, rows)
 }
 
 // precision returns the unit to round d to, so that about two digits stay.

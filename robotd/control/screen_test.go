@@ -122,7 +122,7 @@ func TestScreenUploads(t *testing.T) {
 	s.Targets = []client.Target{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
 	s.Managers = []client.Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
 	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
-	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", "login [2Jrefused", "manager https://one.test failed 1 time"} {
+	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", `login \x1b[2Jrefused`, "manager https://one.test failed 1 time"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,10 +39,7 @@ func (b *builder) coverage(s *Status) {
 // reasons formats counts by reason, the largest first.
 func reasons(counts map[string]int64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return int(counts[b] - counts[a])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	var words []string
 	for i, name := range names {
@@ -49,7 +47,7 @@ func reasons(counts map[string]int64) string {
 			words = append(words, "…")
 			break
 		}
-		words = append(words, fmt.Sprintf("%s %s", count(counts[name]), Printable(name, 0)))
+		words = append(words, fmt.Sprintf("%s %s", count(counts[name]), name))
 	}
 	return strings.Join(words, ", ")
 }

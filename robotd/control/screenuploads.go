@@ -31,7 +31,7 @@ func (b *builder) uploads(s *Status) {
 			b.row("sending", "%s, to %s", text, is.To)
 		case is.Error != "":
 			if failing++; failing <= mostShown {
-				b.marked(yellow, "delayed", fmt.Sprintf("%s: %s; again %s", is.ID, told(is.Error), until(is.Next, now)))
+				b.row("delayed", "%s: %s; again %s", is.ID, told(is.Error), until(is.Next, now))
 			}
 		case waiting == mostShown || is.Next.IsZero():
 		case is.State == "":
@@ -43,7 +43,7 @@ func (b *builder) uploads(s *Status) {
 		}
 	}
 	if failing > mostShown {
-		b.marked(yellow, "", fmt.Sprintf("and %d more", failing-mostShown))
+		b.row("", "and %d more", failing-mostShown)
 	}
 	b.failures(s.Targets, "target")
 	b.failures(s.Managers, "manager")
@@ -60,9 +60,9 @@ func (b *builder) failures(ways []client.Target, label string) {
 		if t.Again.After(now) {
 			text += "; again " + until(t.Again, now)
 		}
-		b.marked(yellow, label, text)
+		b.row(label, "%s", text)
 	}
 }
 
 // told returns an error of another program in one line: joined errors have one line each.
-func told(err string) string { return Printable(strings.ReplaceAll(err, "\n", "; "), 0) }
+func told(err string) string { return strings.ReplaceAll(err, "\n", "; ") }

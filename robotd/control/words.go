@@ -95,27 +95,12 @@ func readable(host string) string {
 	name, port, _ := strings.Cut(host, ":")
 	u, err := idna.Display.ToUnicode(name)
 	if err != nil || strings.ContainsFunc(u, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return Printable(host, 0)
+		return host
 	}
 	if port != "" {
 		u += ":" + port
 	}
 	return u
-}
-
-// Printable removes from a foreign text what a terminal might take as a command, and cuts the text
-// to limit columns; 0 means no limit.
-func Printable(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
-	if limit > 0 {
-		return fit(s, limit)
-	}
-	return s
 }
 
 // columns returns the width of a text on a terminal. East Asian wide characters have two columns.
@@ -138,39 +123,18 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// fit cuts a text to limit columns. It replaces what is left out in the middle by "…".
+// fit cuts a text to limit columns, of which the last is then "…".
 func fit(s string, limit int) string {
 	if columns(s) <= limit {
 		return s
 	}
-	if limit < 1 {
-		return ""
-	}
-	front, back := (limit-1)/2, limit-1-(limit-1)/2
-	return head(s, front) + "…" + tail(s, back)
-}
-
-func head(s string, limit int) string {
 	for i, r := range s {
-		if limit -= runeColumns(r); limit < 0 {
-			return s[:i]
+		if limit -= runeColumns(r); limit < 1 {
+			return s[:i] + "…"
 		}
 	}
 	return s
 }
 
-func tail(s string, limit int) string {
-	runes := []rune(s)
-	i := len(runes)
-	for i > 0 && limit-runeColumns(runes[i-1]) >= 0 {
-		i--
-		limit -= runeColumns(runes[i])
-	}
-	return string(runes[i:])
-}
-
 // pad adds spaces after a text, up to a width in columns.
 func pad(s string, to int) string { return s + strings.Repeat(" ", max(0, to-columns(s))) }
-
-// right adds spaces before a text, up to a width in columns.
-func right(s string, to int) string { return strings.Repeat(" ", max(0, to-columns(s))) + s }
