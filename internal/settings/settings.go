@@ -21,7 +21,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
 	"sheaf/internal/display"
@@ -118,12 +117,9 @@ func fieldsOf(v reflect.Value, prefix string) (all []field) {
 
 // set converts a value to the field's type and stores it.
 func (f *field) set(value any) error {
-	to := reflect.New(f.value.Type())
-	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: to.Interface(), WeaklyTypedInput: true, DecodeHook: parse})
-	if err == nil {
-		err = d.Decode(value)
-	}
-	if err != nil {
+	to, v := reflect.New(f.value.Type()), viper.New()
+	v.Set("value", value)
+	if err := v.UnmarshalKey("value", to.Interface(), viper.DecodeHook(parse)); err != nil {
 		return Wrong(dotted(f.key), value, "want "+describe(f.value.Type()))
 	}
 	if k := f.value.Kind(); (k == reflect.Slice || k == reflect.Map) && to.Elem().Len() == 0 {
@@ -135,12 +131,12 @@ func (f *field) set(value any) error {
 
 var duration = reflect.TypeFor[time.Duration]()
 
-// parse converts values that mapstructure would misread, such as a duration without a unit.
+// parse converts values that viper would misread, such as a duration without a unit.
 func parse(_, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
 	switch {
 	case to == duration && !ok && fmt.Sprint(value) != "0":
-		return nil, errors.New("no unit") // mapstructure would take it for nanoseconds
+		return nil, errors.New("no unit") // viper would take it for nanoseconds
 	case !ok:
 		return value, nil
 	case to == duration:

@@ -81,8 +81,8 @@ func (f *fault) show(b *bench, out io.Writer, pictures string) {
 // not end in time, and checks are made one after the other.
 func (d *demo) sound(m metricstest.Families) metricstest.Families {
 	testkit.Until(d, "no check that fails", func() bool {
-		for _, check := range m["sheaf_check_up"].GetMetric() {
-			if check.GetGauge().GetValue() == 0 {
+		for _, check := range m.Of("sheaf_check_up") {
+			if check.Value == 0 {
 				m = d.scrape()
 				return false
 			}

@@ -3,25 +3,81 @@
 package metricstest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"sheaf/internal/metrics"
 	"sheaf/internal/testkit"
 )
 
 // Families are the metrics of one scrape, by name.
-type Families map[string]*dto.MetricFamily
+type Families map[string]*Family
+
+// Family is a metric with all its series.
+type Family struct {
+	Type   string // as the exposition has it, such as counter
+	Series []Series
+}
+
+// Series is one value. A histogram has one for each of its counts; what its buckets have is left
+// out.
+type Series struct {
+	Labels []Label
+	Value  float64
+}
+
+// Label is a name and a value.
+type Label struct{ Name, Value string }
+
+var (
+	line  = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? (\S+)$`)
+	label = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*")`)
+)
 
 // Scrape asks the program that has its metrics at an address, host:port.
 func Scrape(t testing.TB, address string) Families {
+	t.Helper()
+	text := Text(t, address)
+	all := make(Families)
+	var of string // the family of the lines that follow
+	for l := range strings.Lines(text) {
+		l = strings.TrimSuffix(l, "\n")
+		if rest, ok := strings.CutPrefix(l, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(rest, " ")
+			of, all[name] = name, &Family{Type: kind}
+		}
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		m := line.FindStringSubmatch(l)
+		if m == nil || all[of] == nil {
+			t.Fatalf("a scrape has the line %q", l)
+		}
+		if kind := all[of].Type; (kind == "histogram" || kind == "summary") && m[1] != of+"_count" {
+			continue
+		}
+		var s Series
+		var err error
+		s.Value, err = strconv.ParseFloat(m[3], 64)
+		testkit.Must(t, err)
+		for _, pair := range label.FindAllStringSubmatch(m[2], -1) {
+			value, err := strconv.Unquote(pair[2])
+			testkit.Must(t, err)
+			s.Labels = append(s.Labels, Label{pair[1], value})
+		}
+		all[of].Series = append(all[of].Series, s)
+	}
+	return all
+}
+
+// Text returns the metrics as the program writes them.
+func Text(t testing.TB, address string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + address + metrics.Path)
 	testkit.Must(t, err)
@@ -31,10 +87,7 @@ func Scrape(t testing.TB, address string) Families {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("a scrape gives %s: %s", resp.Status, text)
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	testkit.Must(t, err)
-	return all
+	return string(text)
 }
 
 // Eventually scrapes until a metric has a value, and returns that scrape.
@@ -53,42 +106,40 @@ func Eventually(t testing.TB, address string, want float64, name string, labels 
 // Value returns the value of a gauge or counter with these labels, names and values in turn, and
 // whether there is one.
 func (f Families) Value(name string, labels ...string) (float64, bool) {
-	for _, m := range f[name].GetMetric() {
-		have := make(map[string]string)
-		for _, l := range m.Label {
-			have[l.GetName()] = l.GetValue()
-		}
-		same := len(have) == len(labels)/2
+	for _, s := range f.Of(name) {
+		same := len(s.Labels) == len(labels)/2
 		for i := 0; i+1 < len(labels); i += 2 {
-			same = same && have[labels[i]] == labels[i+1]
+			same = same && slices.Contains(s.Labels, Label{labels[i], labels[i+1]})
 		}
 		if same {
-			return valueOf(m), true
+			return s.Value, true
 		}
 	}
 	return 0, false
 }
 
-// valueOf returns the value of a gauge or counter.
-func valueOf(m *dto.Metric) float64 { return m.GetGauge().GetValue() + m.GetCounter().GetValue() }
+// Of returns the series of a metric; none if there is no such metric.
+func (f Families) Of(name string) []Series {
+	if f[name] == nil {
+		return nil
+	}
+	return f[name].Series
+}
 
 // series returns the values of the gauges and counters of a name, each by its metric with labels as
 // Prometheus writes it. more are labels that are added, such as `job="sheaf"`.
 func (f Families) series(name string, more ...string) map[string]float64 {
 	all := make(map[string]float64)
-	for _, m := range f[name].GetMetric() {
-		var labels []byte
-		for _, l := range more {
-			labels = append(labels, l+","...)
-		}
-		for _, l := range m.Label {
-			labels = fmt.Appendf(labels, "%s=%q,", l.GetName(), l.GetValue())
+	for _, s := range f.Of(name) {
+		labels := slices.Clone(more)
+		for _, l := range s.Labels {
+			labels = append(labels, fmt.Sprintf("%s=%q", l.Name, l.Value))
 		}
 		key := name
 		if len(labels) > 0 {
-			key += "{" + string(labels[:len(labels)-1]) + "}"
+			key += "{" + strings.Join(labels, ",") + "}"
 		}
-		all[key] = valueOf(m)
+		all[key] = s.Value
 	}
 	return all
 }

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	yaml "go.yaml.in/yaml/v3"
 
 	"sheaf/internal/lease"
@@ -60,16 +59,16 @@ var (
 func labelsOf(f metricstest.Families, name string) map[string][]string {
 	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
 		base := strings.TrimSuffix(name, suffix)
-		if f[base] == nil || suffix != "" && f[base].GetType() != dto.MetricType_HISTOGRAM {
+		if f[base] == nil || suffix != "" && f[base].Type != "histogram" {
 			continue
 		}
 		labels := map[string][]string{"instance": nil, "job": nil}
 		if suffix == "_bucket" {
 			labels["le"] = nil
 		}
-		for _, m := range f[base].Metric {
-			for _, l := range m.Label {
-				labels[l.GetName()] = append(labels[l.GetName()], l.GetValue())
+		for _, s := range f[base].Series {
+			for _, l := range s.Labels {
+				labels[l.Name] = append(labels[l.Name], l.Value)
 			}
 		}
 		return labels
@@ -127,7 +126,7 @@ func checkExpr(t *testing.T, f metricstest.Families, expr, text string) {
 func TestAlertsAndDashboardAskForRealMetrics(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	all := used(t)
+	all := scrape(t, used(t))
 	type recorded struct {
 		Record string `yaml:"record"`
 		Expr   string `yaml:"expr"`

@@ -1,17 +1,14 @@
 package service
 
 import (
-	"maps"
 	"net/http"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	dto "github.com/prometheus/client_model/go"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
@@ -34,8 +31,8 @@ func scrape(t *testing.T, s *Service) metricstest.Families {
 	return metricstest.Scrape(t, s.Addresses().Metrics)
 }
 
-// used is a service in which every metric has something to tell, and its metrics.
-func used(t *testing.T) metricstest.Families {
+// used is a service in which every metric has something to tell.
+func used(t *testing.T) *Service {
 	t.Helper()
 	data := t.TempDir()
 	cert, key := testkit.CertificateFiles(t, t.TempDir(), "archive.example.jp")
@@ -60,7 +57,7 @@ func used(t *testing.T) metricstest.Families {
 		testkit.Must(t, err)
 		resp.Body.Close()
 	}
-	return scrape(t, s)
+	return s
 }
 
 // addRobot adds a robot that was last heard of some time ago.
@@ -81,25 +78,22 @@ func (s *Service) transfer(t *testing.T, direction string, bytes int64, took tim
 // The metrics follow Prometheus' conventions. No label is a host, an account or an address.
 func TestMetricsAreWellMade(t *testing.T) {
 	t.Parallel()
-	all := used(t)
-	var list []*dto.MetricFamily
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[name])
-	}
-	problems, err := promlint.NewWithMetricFamilies(list).Lint()
+	s := used(t)
+	all := scrape(t, s)
+	problems, err := promlint.New(strings.NewReader(metricstest.Text(t, s.Addresses().Metrics))).Lint()
 	testkit.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	labels := make(map[string]bool)
 	for name, f := range all {
-		if len(f.Metric) > 300 {
-			t.Errorf("%s has %d series", name, len(f.Metric))
+		if len(f.Series) > 300 {
+			t.Errorf("%s has %d series", name, len(f.Series))
 		}
-		for _, m := range f.Metric {
-			for _, l := range m.Label {
-				labels[l.GetName()] = true
-				if strings.HasPrefix(name, "sheaf_") && regexp.MustCompile(`127\.0\.0\.1|^alice$`).MatchString(l.GetValue()) {
+		for _, m := range f.Series {
+			for _, l := range m.Labels {
+				labels[l.Name] = true
+				if strings.HasPrefix(name, "sheaf_") && regexp.MustCompile(`127\.0\.0\.1|^alice$`).MatchString(l.Value) {
 					t.Errorf("%s has the label %s", name, l)
 				}
 			}
