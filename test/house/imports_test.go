@@ -3,9 +3,14 @@
 package house
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // A room may import its own packages and those of rooms on lower floors.
@@ -33,6 +38,24 @@ func room(path string) (name string, floor int) {
 		}
 	}
 	return name, floor
+}
+
+// Each direct dependency has its reason in CONTRIBUTING.md, and they are few.
+func TestDependenciesHaveReasons(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	testkit.Must(t, err)
+	reasons, err := os.ReadFile("../../CONTRIBUTING.md")
+	testkit.Must(t, err)
+	names := func(text []byte, line string) (all []string) {
+		for _, m := range regexp.MustCompile(line).FindAllSubmatch(text, -1) {
+			all = append(all, string(m[1]))
+		}
+		return all
+	}
+	direct, told := names(mod, `(?m)^\t(\S+) v\S+$`), names(reasons, `(?m)^\| (\S+\.\S+/\S+) \| .+ \|$`)
+	if !slices.Equal(direct, told) || len(direct) > 36 {
+		t.Errorf("go.mod has %d direct dependencies\n%q,\nCONTRIBUTING.md has reasons for\n%q", len(direct), direct, told)
+	}
 }
 
 func TestImportsFlowDown(t *testing.T) {
