@@ -94,10 +94,7 @@ func (p *program) keep(ctx context.Context) error {
 
 // askNow makes keep ask the manager for a release now. It may be called concurrently.
 func (p *program) askNow() {
-	select {
-	case p.wanted <- struct{}{}:
-	default: // it has an element
-	}
+	loop.Offer(p.wanted, struct{}{})
 }
 
 func (p *program) releaseKey() string { return cmp.Or(p.settings.Key, p.id.ReleaseKey) }

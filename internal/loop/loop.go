@@ -1,4 +1,4 @@
-// Package loop repeats or delays calls until a context ends.
+// Package loop repeats or delays calls until a context ends, and wakes who waits.
 package loop
 
 import (
@@ -55,6 +55,15 @@ func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	case <-time.After(d):
 	}
 	return ctx.Err() == nil
+}
+
+// Offer sends v if c has room for it. So a channel of capacity 1 has an element after Offer, and keeps
+// the older of two.
+func Offer[T any](c chan<- T, v T) {
+	select {
+	case c <- v:
+	default:
+	}
 }
 
 // Until returns a context that also ends when stop is closed, with why as its cause. The caller

@@ -61,3 +61,13 @@ func TestPause(t *testing.T) {
 		}
 	})
 }
+
+// A channel that is full keeps what it has.
+func TestOffer(t *testing.T) {
+	c := make(chan int, 1)
+	Offer(c, 1)
+	Offer(c, 2)
+	if got := <-c; got != 1 || len(c) > 0 {
+		t.Errorf("received %d, %d more wait", got, len(c))
+	}
+}

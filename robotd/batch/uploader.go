@@ -120,10 +120,7 @@ func NewUploader(opt UploaderOptions) *Uploader {
 
 // Wake makes Run look into the spool at once.
 func (u *Uploader) Wake() {
-	select {
-	case u.wake <- struct{}{}:
-	default:
-	}
+	loop.Offer(u.wake, struct{}{})
 }
 
 // Run sends batches until ctx ends. It returns an error only of the spool, or of Published or

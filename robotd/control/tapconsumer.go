@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // consumer is one connection and its queue.
@@ -35,19 +37,12 @@ func newConsumer(conn net.Conn, opt TapOptions) *consumer {
 	}
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // offer queues a record, or drops it if there is no room until the given time.
 func (c *consumer) offer(record []byte, until time.Time) {
 	for {
 		queued, wait := c.enqueue(record, until)
 		if queued {
-			signal(c.wake)
+			loop.Offer(c.wake, struct{}{})
 		}
 		if wait <= 0 {
 			return
@@ -147,7 +142,7 @@ func (c *consumer) sent(n int) {
 	c.mu.Lock()
 	c.size = max(0, c.size-int64(n)) // the start of the stream was not counted
 	c.mu.Unlock()
-	signal(c.room)
+	loop.Offer(c.room, struct{}{})
 }
 
 // finish ends the connection at the given time, or when the queue is empty.
@@ -156,13 +151,13 @@ func (c *consumer) finish(at time.Time) {
 	c.finishing = at
 	c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(at) // serve gets the error of a write under way
-	signal(c.wake)
+	loop.Offer(c.wake, struct{}{})
 }
 
 func (c *consumer) end() (dropped int64) {
 	c.mu.Lock()
 	c.gone = true
-	defer signal(c.room)
+	defer loop.Offer(c.room, struct{}{})
 	defer c.mu.Unlock()
 	return c.dropped
 }

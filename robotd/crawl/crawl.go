@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/revisit"
@@ -106,10 +107,7 @@ func (c *Crawl) end(why error) {
 // endLocked is end for callers that hold mu.
 func (c *Crawl) endLocked(why error) {
 	c.starts.ending = true
-	select {
-	case c.ends <- why:
-	default: // it is ending
-	}
+	loop.Offer(c.ends, why)
 }
 
 // Start takes hosts into the crawl, unless they are in it already. It reports whether they are

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/page"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
@@ -198,10 +199,7 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 
 // want asks for a short crawl.
 func (r *Crawler) want() {
-	select {
-	case r.wanted <- struct{}{}:
-	default: // it is asked for already
-	}
+	loop.Offer(r.wanted, struct{}{})
 }
 
 // pushDue queues the watched and ordered pages that are due now, and returns them by host.

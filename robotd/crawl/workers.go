@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/config"
 )
 
@@ -95,10 +96,7 @@ func (b *backlog) add() { b.turns.Add(1) }
 
 func (b *backlog) remove() {
 	b.turns.Add(-1)
-	select {
-	case b.shrinks <- struct{}{}:
-	default:
-	}
+	loop.Offer(b.shrinks, struct{}{})
 }
 
 // wait blocks until another run may begin, or fails when ctx ends.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/page"
 )
 
@@ -62,10 +63,7 @@ func (w *hand) silent() time.Duration { return time.Duration(instant() - w.heard
 
 // kick has oversee end the connection for a reason. Only the first reason counts.
 func (w *hand) kick(why error) {
-	select {
-	case w.kicked <- why:
-	default: // it goes already
-	}
+	loop.Offer(w.kicked, why)
 }
 
 // end forgets the turns. What comes for them from now on is refused.

@@ -52,10 +52,7 @@ func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetche
 
 // ask takes an order. While an order waits, further ones are dropped: the manager repeats them.
 func (p *Prober) ask(sent polite.Instant, asks []wire.ProbeAsk) {
-	select {
-	case p.asks <- probes{sent, asks}:
-	default:
-	}
+	loop.Offer(p.asks, probes{sent, asks})
 }
 
 // Run measures what is ordered until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/polite"
@@ -131,10 +132,7 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.
 		}
 	}
 	if list.Gained(old) {
-		select {
-		case s.gained <- struct{}{}:
-		default: // it has an element
-		}
+		loop.Offer(s.gained, struct{}{})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/window"
 	"sheaf/robotd/config"
 )
@@ -241,7 +242,7 @@ func (c *Admission) Look() error { return c.guard.Look() }
 // Spend counts bytes that came from web servers.
 func (c *Admission) Spend(bytes int64) {
 	if c.budget.Add(time.Now(), bytes) {
-		tell(c.spent)
+		loop.Offer(c.spent, struct{}{})
 	}
 }
 

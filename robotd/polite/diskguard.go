@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"sheaf/internal/loop"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -121,15 +123,10 @@ func (g *Guard) Full() {
 }
 
 func (g *Guard) set(why string) {
-	changed := (why == "") != (g.why == "")
+	if (why == "") != (g.why == "") {
+		loop.Offer(g.turns, struct{}{})
+	}
 	g.why = why
-	if !changed {
-		return
-	}
-	select {
-	case g.turns <- struct{}{}:
-	default: // a value is waiting already
-	}
 }
 
 // IsFull reports whether an error says that a disk or a quota is full.

@@ -52,7 +52,7 @@ type Gate struct {
 	until time.Time  // no run starts from this time on; zero: no end
 	slots map[netip.Addr]*slot
 	paces *lru.Cache[netip.Addr, pace] // of addresses without a slot, so that they are not learned anew
-	due   slotHeap                     // slots without a run
+	due   queue[*slot]                 // slots without a run
 	hosts map[string]*visit
 	ends  map[string]chan struct{} // by host that was removed during a run: closed when the run has ended
 }
@@ -62,7 +62,7 @@ type slot struct {
 	addr    netip.Addr
 	rest    time.Time // no run before this time: end of the last run plus the interval
 	pace    pace
-	waiting visitHeap
+	waiting queue[*visit]
 	index   int // in the heap; -1 during a run
 }
 
@@ -352,10 +352,7 @@ func (g *Gate) settle(s *slot) {
 }
 
 func (g *Gate) changed() {
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
+	loop.Offer(g.wake, struct{}{})
 }
 
 // at returns the time at which a slot's next run may start. A slot without hosts stays until its
@@ -367,50 +364,36 @@ func (s *slot) at() time.Time {
 	return s.rest
 }
 
-type slotHeap []*slot
+func (s *slot) before(t *slot) bool { return s.at().Before(t.at()) }
+func (s *slot) place() *int         { return &s.index }
 
-func (h slotHeap) Len() int           { return len(h) }
-func (h slotHeap) Less(i, j int) bool { return h[i].at().Before(h[j].at()) }
-func (h slotHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+func (v *visit) before(w *visit) bool { return v.at.Before(w.at) }
+func (v *visit) place() *int          { return &v.index }
+
+// queue is a heap for package container/heap. Its elements know their places in it.
+type queue[T interface {
+	before(T) bool
+	place() *int // -1: not in the queue
+}] []T
+
+func (q queue[T]) Len() int           { return len(q) }
+func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue[T]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	*q[i].place(), *q[j].place() = i, j
 }
 
-func (h *slotHeap) Push(x any) {
-	s := x.(*slot)
-	s.index = len(*h)
-	*h = append(*h, s)
+func (q *queue[T]) Push(x any) {
+	e := x.(T)
+	*e.place() = len(*q)
+	*q = append(*q, e)
 }
 
-func (h *slotHeap) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	s.index = -1
-	return s
-}
-
-type visitHeap []*visit
-
-func (h visitHeap) Len() int           { return len(h) }
-func (h visitHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h visitHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *visitHeap) Push(x any) {
-	v := x.(*visit)
-	v.index = len(*h)
-	*h = append(*h, v)
-}
-
-func (h *visitHeap) Pop() any {
-	last := len(*h) - 1
-	v := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	v.index = -1
-	return v
+func (q *queue[T]) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	clear((*q)[last:])
+	*q = (*q)[:last]
+	*e.place() = -1
+	return e
 }

@@ -2,7 +2,6 @@ package polite
 
 import (
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -12,17 +11,12 @@ import (
 // effect only if it was set for all of them. Its methods may be called concurrently.
 type Intervals struct {
 	usual time.Duration // at hosts for which none was set
-
-	mu    sync.Mutex // guards all below
-	homes map[string]netip.Addr
-	hosts map[netip.Addr]map[string]time.Duration
+	byAddress[time.Duration]
 }
 
 // NewIntervals returns Intervals that know no host. usual is the interval of hosts for which none
 // was set.
-func NewIntervals(usual time.Duration) *Intervals {
-	return &Intervals{usual: usual, homes: make(map[string]netip.Addr), hosts: make(map[netip.Addr]map[string]time.Duration)}
-}
+func NewIntervals(usual time.Duration) *Intervals { return &Intervals{usual: usual} }
 
 // Of returns the interval that holds for a host. set is the interval that was set for it; 0: none
 // was.
@@ -52,29 +46,5 @@ func (i *Intervals) At(addr netip.Addr) (longest time.Duration) {
 func (i *Intervals) Set(addr netip.Addr, host string, set time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if home, ok := i.homes[host]; ok && home != addr {
-		i.remove(host)
-	}
-	if i.hosts[addr] == nil {
-		i.hosts[addr] = make(map[string]time.Duration)
-	}
-	i.homes[host], i.hosts[addr][host] = addr, i.Of(set)
-}
-
-// Remove forgets a host.
-func (i *Intervals) Remove(host string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.remove(host)
-}
-
-func (i *Intervals) remove(host string) {
-	addr, ok := i.homes[host]
-	if !ok {
-		return
-	}
-	delete(i.homes, host)
-	if delete(i.hosts[addr], host); len(i.hosts[addr]) == 0 {
-		delete(i.hosts, addr)
-	}
+	i.set(addr, host, i.Of(set))
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
 )
@@ -78,10 +79,7 @@ func (l *Lease) set(rec leaseRecord) error {
 		return nil
 	}
 	l.rec = rec
-	select {
-	case l.changes <- struct{}{}:
-	default: // it has an element
-	}
+	loop.Offer(l.changes, struct{}{})
 	return config.SaveJSON(l.path, rec)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/config"
 )
 
@@ -56,14 +57,6 @@ func (p *Pause) Set(on bool) (changed bool, err error) {
 		return false, err
 	}
 	p.since = at
-	tell(p.changes)
+	loop.Offer(p.changes, struct{}{})
 	return true, nil
-}
-
-// tell makes sure that a channel of capacity 1 has an element.
-func tell(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -2,7 +2,6 @@ package polite
 
 import (
 	"net/netip"
-	"sync"
 	"time"
 
 	"sheaf/internal/wire"
@@ -15,9 +14,7 @@ import (
 // slot. Its methods may be called concurrently.
 type SharedTurns struct {
 	offset func() time.Duration
-
-	mu     sync.Mutex // guards all below
-	shares map[netip.Addr]map[string]sharedHost
+	byAddress[sharedHost]
 }
 
 // sharedHost is a host at an address that several robots visit.
@@ -28,9 +25,7 @@ type sharedHost struct {
 
 // NewSharedTurns returns SharedTurns that know no host. offset says how far this machine's clock is
 // ahead of the manager's.
-func NewSharedTurns(offset func() time.Duration) *SharedTurns {
-	return &SharedTurns{offset: offset, shares: make(map[netip.Addr]map[string]sharedHost)}
-}
+func NewSharedTurns(offset func() time.Duration) *SharedTurns { return &SharedTurns{offset: offset} }
 
 // A visit may begin in the first part of a slot: the interval divided by lateness. A visit that
 // misses this part waits for the robot's next slot.
@@ -44,7 +39,7 @@ func (s *SharedTurns) Allow(addr netip.Addr, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var h sharedHost
-	for _, other := range s.shares[addr] { // the fewest visits that one of the hosts allows
+	for _, other := range s.hosts[addr] { // the fewest visits that one of the hosts allows
 		if of, most := other.share.Of, h.share.Of; of > most || of == most && (other.share.Part < h.share.Part || other.interval > h.interval) {
 			h = other
 		}
@@ -70,27 +65,9 @@ func (s *SharedTurns) Allow(addr netip.Addr, now time.Time) time.Time {
 func (s *SharedTurns) Set(addr netip.Addr, host string, share wire.Share, interval time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(host)
-	if !share.Several() {
-		return
-	}
-	if s.shares[addr] == nil {
-		s.shares[addr] = make(map[string]sharedHost)
-	}
-	s.shares[addr][host] = sharedHost{share, interval}
-}
-
-// Remove forgets a host.
-func (s *SharedTurns) Remove(host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(host)
-}
-
-func (s *SharedTurns) remove(host string) {
-	for addr, hosts := range s.shares {
-		if delete(hosts, host); len(hosts) == 0 {
-			delete(s.shares, addr)
-		}
+	if share.Several() {
+		s.set(addr, host, sharedHost{share, interval})
+	} else {
+		s.remove(host)
 	}
 }
