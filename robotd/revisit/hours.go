@@ -72,16 +72,6 @@ func (h *ServerHours) Estimate(hour int) float64 {
 	return sum / weight
 }
 
-// Best returns the fastest of the hours that may allows, or the first of several. It returns false
-// if may allows none.
-func (h *ServerHours) Best(may func(hour int) bool) (int, bool) {
-	hours, ok := h.Spread(1, may)
-	if !ok {
-		return 0, false
-	}
-	return hours[0], true
-}
-
 // Spread returns the hours for k visits a day: among the evenly spaced sets floor(o+24i/k), the one
 // that is fastest in total. It prefers the set with the most hours that may allows, and leaves out
 // the set's other hours. It returns false if may allows none.

@@ -46,17 +46,15 @@ func Urgency(r config.Rule, pages []Page, budget, round, longest float64) []floa
 	for i := range pages {
 		changes[i] = pages[i].Changes
 	}
-	g := group(pages, frontier.EstimateRates(changes))
-	floor, most := 1/longest, 1/round
-	var visits []float64
+	rates, floor, most := frontier.EstimateRates(changes), 1/longest, 1/round
 	if r == config.SquareRoot {
-		visits = g.bySquareRoot(budget)
-		for i := range visits {
-			visits[i] = min(max(visits[i], floor), most)
+		for i, n := range AllocateBySquareRoot(rates, budget) {
+			urgency[i] = pages[i].Age * min(max(n, floor), most)
 		}
-	} else {
-		visits = Allocate(g.list, budget, floor, most)
+		return urgency
 	}
+	g := group(pages, rates)
+	visits := Allocate(g.list, budget, floor, most)
 	for i := range pages {
 		urgency[i] = pages[i].Age * visits[g.of[i]]
 	}
@@ -94,18 +92,6 @@ func group(pages []Page, rates []float64) groups {
 		g.list[n].Pages++
 	}
 	return g
-}
-
-func (g *groups) bySquareRoot(budget float64) []float64 {
-	sum := 0.0
-	for _, group := range g.list {
-		sum += group.Pages * math.Sqrt(group.Rate)
-	}
-	visits := make([]float64, len(g.list))
-	for i, group := range g.list {
-		visits[i] = budget * math.Sqrt(group.Rate) / sum
-	}
-	return visits
 }
 
 // Share divides a capacity among users that want the given amounts. Users that want less than an

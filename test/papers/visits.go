@@ -43,9 +43,9 @@ func hours() ([]row, error) {
 			}
 			known.Forget()
 		}
-		best, _ := known.Best(anyHour)
+		best, _ := known.Spread(1, anyHour)
 		for range week {
-			learnt += speed(best) / (servers * week)
+			learnt += speed(best[0]) / (servers * week)
 			midnight += speed(0) / (servers * week)
 		}
 	}
