@@ -7,6 +7,11 @@
 // directory entry. After a crash in the middle, each operation may be repeated. Append is not
 // durable, but leaves no torn line on a full disk.
 //
+// # Lines
+//
+// EachLine reads the complete lines of a file. It leaves out a last line that its writer did not
+// complete.
+//
 // # Locks
 //
 // Lock, TryLock and Mutex lock files between processes of one machine, by flock(2). The kernel

@@ -1,10 +1,8 @@
 package batch
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"strconv"
@@ -55,7 +53,7 @@ func clean(s string) string {
 }
 
 func parse(line string) (Uncollected, error) {
-	f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
+	f := strings.SplitN(line, "\t", 5)
 	if len(f) != 5 {
 		return Uncollected{}, fmt.Errorf("%d fields, want 5", len(f))
 	}
@@ -80,14 +78,9 @@ type Ledger struct {
 type Reasons map[Kind]map[string]int64
 
 func (r Reasons) add(e Uncollected) {
-	if r[e.Kind] == nil {
-		r[e.Kind] = make(map[string]int64)
-	}
-	reason := e.Reason
-	if _, known := r[e.Kind][reason]; !known && len(r[e.Kind]) >= maxReasons {
-		reason = "other"
-	}
-	r[e.Kind][reason] += e.N
+	counts := r[e.Kind]
+	count(&counts, e.Reason, e.N)
+	r[e.Kind] = counts
 }
 
 // OpenLedger opens the ledger at path. If there is no file, the first Add creates it.
@@ -196,25 +189,10 @@ func (l *Ledger) Close() error {
 // line. The file may be missing. It skips lines that cannot be read: counts with a gap are better
 // than none.
 func each(path string, fn func(Uncollected)) (whole int64, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return whole, nil
-		}
-		if err != nil {
-			return whole, err
-		}
-		whole += int64(len(line))
-		if e, err := parse(line); err == nil {
+	return files.EachLine(path, 0, func(line []byte, _ int64) error {
+		if e, err := parse(string(line)); err == nil {
 			fn(e)
 		}
-	}
+		return nil
+	})
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -41,26 +40,11 @@ func OpenCollectionLog(dir, robot string) (*CollectionLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &CollectionLog{dir: dir, robot: robot, file: f}
-	return l, l.mend()
-}
-
-// mend removes an incomplete last line, which a crash leaves.
-func (l *CollectionLog) mend() error {
-	size, whole := int64(0), int64(0)
-	r := bufio.NewReader(l.file)
-	for {
-		line, err := r.ReadSlice('\n')
-		size += int64(len(line))
-		switch {
-		case err == nil:
-			whole = size
-		case errors.Is(err, io.EOF):
-			return l.file.Truncate(whole)
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return err
-		}
+	whole, err := files.EachLine(f.Name(), 0, func([]byte, int64) error { return nil })
+	if err == nil {
+		err = f.Truncate(whole) // without an incomplete last line, which a crash leaves
 	}
+	return &CollectionLog{dir: dir, robot: robot, file: f}, err
 }
 
 // Add writes an exchange and, before the first exchange of each hour, the time.

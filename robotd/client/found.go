@@ -50,28 +50,22 @@ func OpenFound(dir string) (*Found, error) {
 	if config.LoadJSON(d.mark(), &sent) != nil {
 		sent = 0 // the next report says what is wrong with it
 	}
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return d, f.Truncate(d.size) // without an incomplete last line, which a crash leaves
-		}
-		if err != nil {
-			return nil, err
-		}
-		d.size += int64(len(line))
+	d.size, err = files.EachLine(f.Name(), 0, func(line []byte, end int64) error {
 		d.lines++
-		if d.size <= sent {
+		if end <= sent {
 			d.reported = d.lines
 		}
-		url, _, _ := strings.Cut(line[:len(line)-1], "\t")
-		err = d.known.Add(hashOf(url))
+		url, _, _ := strings.Cut(string(line), "\t")
+		err := d.known.Add(hashOf(url))
 		if _, host, bad := wire.NormalizeURL(url); err == nil && bad == nil && !strings.HasSuffix(url, "//"+host+"/") {
 			err = d.known.Add(placeOf(host, url))
 		}
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err == nil {
+		err = f.Truncate(d.size) // without an incomplete last line, which a crash leaves
 	}
+	return d, err
 }
 
 // Elsewhere adds a URL that is in another robot's share.

@@ -1,5 +1,7 @@
 package frontier
 
+import "sheaf/internal/files"
+
 // Align makes the queue agree with the host's open segment after a start. segment is the segment's
 // name, empty if the host has none; cells are its cells in order. Align reports whether it has
 // found finished pages that the journal lacks: the page in hand when the process ended, or more if
@@ -86,7 +88,7 @@ func (h *Host) lastOf(collected map[string]Cell) (int64, error) {
 		return last, nil
 	}
 	at := h.last.consumed
-	_, err := eachLine(h.path("log"), at, func(line []byte, end int64) error {
+	_, err := files.EachLine(h.path("log"), at, func(line []byte, end int64) error {
 		e, err := parseEntry(line, h.Name)
 		if _, ok := collected[e.URL]; ok && err == nil {
 			last = at

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/weburl"
 )
 
@@ -57,7 +58,7 @@ func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err err
 		_, err := fmt.Fprintf(out, "%c%s\n", kind, line)
 		return err
 	}
-	_, err = eachLine(h.path("log"), 0, func(line []byte, end int64) error {
+	_, err = files.EachLine(h.path("log"), 0, func(line []byte, end int64) error {
 		kind := byte('s')
 		if end > h.last.consumed {
 			kind = 'q'

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/files"
 )
 
 // Visit is what a page was like when it was last archived in full. The next visit uses it to ask
@@ -150,7 +152,7 @@ func parseMark(line []byte) (m mark, ok bool) {
 // eachMark calls fn for every mark of a journal. It skips damaged lines: the next line has the
 // complete place anyway.
 func eachMark(path string, fn func(mark) error) error {
-	_, err := eachLine(path, 0, func(line []byte, _ int64) error {
+	_, err := files.EachLine(path, 0, func(line []byte, _ int64) error {
 		if m, ok := parseMark(line); ok {
 			return fn(m)
 		}
@@ -172,7 +174,7 @@ type journalEnd struct {
 func endOfJournal(path string, counts func(place) bool) (journalEnd, error) {
 	var e journalEnd
 	blank := false
-	_, err := eachLine(path, 0, func(line []byte, end int64) error {
+	_, err := files.EachLine(path, 0, func(line []byte, end int64) error {
 		p, key, _, ok := parsePlace(line)
 		if !ok {
 			return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+
+	"sheaf/internal/files"
 )
 
 func (f *Frontier) open(name string, cycle int64) (*Host, error) {
@@ -97,7 +99,7 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 		}
 		return learn()
 	}
-	if whole, err = eachLine(h.path("log"), 0, add); err != nil {
+	if whole, err = files.EachLine(h.path("log"), 0, add); err != nil {
 		return whole, err
 	}
 	err = learn()
@@ -107,7 +109,7 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 
 // countLines counts the lines of a log from an offset on.
 func countLines(path string, from int64) (n int, err error) {
-	_, err = eachLine(path, from, func([]byte, int64) error {
+	_, err = files.EachLine(path, from, func([]byte, int64) error {
 		n++
 		return nil
 	})

@@ -1,6 +1,10 @@
 package frontier
 
-import "os"
+import (
+	"os"
+
+	"sheaf/internal/files"
+)
 
 // flag is the kind of an empty file that exists while a host's files are being rebuilt.
 const flag = "rebuild"
@@ -64,7 +68,7 @@ func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int,
 // salvage returns the readable entries of the log, each URL once, as it was queued last.
 func (h *Host) salvage() (entries []Entry, err error) {
 	at := make(map[uint64]int)
-	_, err = eachLine(h.path("log"), 0, func(line []byte, _ int64) error {
+	_, err = files.EachLine(h.path("log"), 0, func(line []byte, _ int64) error {
 		e, err := parseEntry(line, h.Name)
 		if err != nil {
 			return nil // the line is lost

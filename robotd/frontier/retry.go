@@ -3,6 +3,8 @@ package frontier
 import (
 	"errors"
 	"fmt"
+
+	"sheaf/internal/files"
 )
 
 // Retry moves the page in hand to the end of the queue and counts one more try. A page from
@@ -64,7 +66,7 @@ func isPostponed(h *Host, a *lookAhead) (again bool, err error) {
 	if !h.repeats {
 		return false, nil
 	}
-	_, err = eachLine(h.path("log"), h.last.consumed+a.widths[0], func(line []byte, _ int64) error {
+	_, err = files.EachLine(h.path("log"), h.last.consumed+a.widths[0], func(line []byte, _ int64) error {
 		e, err := parseEntry(line, h.Name)
 		again = again || e.URL == a.entries[0].URL
 		return err

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"sheaf/internal/files"
 )
 
 // Turn says when in a cycle a known page is visited.
@@ -150,7 +152,7 @@ func PushNow(h *Host, entries ...Entry) (putOff int, err error) {
 	for _, e := range entries {
 		missing[e.URL] = e
 	}
-	_, err = eachLine(h.path("log"), 0, func(line []byte, _ int64) error {
+	_, err = files.EachLine(h.path("log"), 0, func(line []byte, _ int64) error {
 		if e, err := parseEntry(line, h.Name); err == nil {
 			delete(missing, e.URL)
 		}

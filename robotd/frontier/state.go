@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/files"
 )
 
 // keepVisits is how long a page is remembered after the last visit that found it.
@@ -148,25 +150,25 @@ func search(f *os.File, key string) ([]byte, error) {
 // stateReader reads a state file page by page.
 type stateReader struct {
 	host    string
-	lines   *lineReader // nil: there is no file
-	damaged bool        // lines are lost; only final at the end
+	lines   *files.LineReader // nil: there is no file
+	damaged bool              // lines are lost; only final at the end
 	ended   bool
 	pages   int
 	cycle   int64 // the last one in it
 }
 
 func openState(path, host string) (*stateReader, error) {
-	lines, err := openLines(path, 0)
+	lines, err := files.OpenLines(path, 0)
 	if lines == nil || err != nil {
 		return &stateReader{host: host}, err
 	}
 	r := &stateReader{host: host, lines: lines}
-	header, err := lines.next()
+	header, err := lines.Next()
 	cycle, ok := strings.CutPrefix(string(header), stateHeader)
 	r.damaged = !ok
 	r.cycle, _ = strconv.ParseInt(cycle, 10, 64) // 0: none that is settled
 	if err != nil && err != io.EOF {
-		return nil, errors.Join(err, lines.close())
+		return nil, errors.Join(err, lines.Close())
 	}
 	return r, nil
 }
@@ -176,10 +178,10 @@ func (r *stateReader) next() (known, bool, error) {
 		return known{}, false, nil
 	}
 	for {
-		line, err := r.lines.next()
+		line, err := r.lines.Next()
 		if err == io.EOF {
-			st, err := r.lines.f.Stat()
-			r.damaged = r.damaged || !r.ended || err == nil && r.lines.end < st.Size()
+			st, err := r.lines.Stat()
+			r.damaged = r.damaged || !r.ended || err == nil && r.lines.End < st.Size()
 			return known{}, false, err
 		}
 		if err != nil {
@@ -197,7 +199,11 @@ func (r *stateReader) next() (known, bool, error) {
 	}
 }
 
-func (r *stateReader) close() error { return r.lines.close() }
+func (r *stateReader) close() {
+	if r.lines != nil {
+		r.lines.Close()
+	}
+}
 
 // eachKnown calls fn for every readable page of the state file, and reports whether any pages are
 // damaged.

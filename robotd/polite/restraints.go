@@ -1,10 +1,7 @@
 package polite
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"strconv"
@@ -65,31 +62,9 @@ const slack = 4096
 // every interval begins now.
 func OpenRestraints(path string) (*Restraints, error) {
 	r := &Restraints{path: path, held: make(map[string]Restraint)}
-	data, err := os.Open(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	if err == nil {
-		err = r.read(data)
-		if err := errors.Join(err, data.Close()); err != nil {
-			return nil, err
-		}
-	}
-	return r, r.rewrite(time.Now())
-}
-
-func (r *Restraints) read(from io.Reader) error {
 	now := time.Now()
-	lines := bufio.NewReader(from)
-	for {
-		line, err := lines.ReadString('\n')
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if name, s, ok := parseRestraint(strings.TrimSuffix(line, "\n")); ok {
+	_, err := files.EachLine(path, 0, func(line []byte, _ int64) error {
+		if name, s, ok := parseRestraint(string(line)); ok {
 			if next := now.Add(s.Every); s.Until.After(now.Add(-longest)) && next.After(s.Until) {
 				s.Until = next
 			}
@@ -98,7 +73,12 @@ func (r *Restraints) read(from io.Reader) error {
 			}
 			r.held[name] = s
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r, r.rewrite(now)
 }
 
 // line formats a restraint. It rounds times up, so that none is earlier when it is read again.

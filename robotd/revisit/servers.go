@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -51,26 +50,13 @@ type Servers struct {
 // OpenServers reads what an earlier run has saved. It skips damaged lines.
 func OpenServers(path string) (*Servers, error) {
 	s := &Servers{path: path, all: make(map[string]*packed)}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return s, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if name, p, ok := parseServer(strings.TrimSuffix(line, "\n")); ok {
+	_, err := files.EachLine(path, 0, func(line []byte, _ int64) error {
+		if name, p, ok := parseServer(string(line)); ok {
 			s.all[name] = p
 		}
-	}
+		return nil
+	})
+	return s, err
 }
 
 func (p *packed) line(name string) string {
