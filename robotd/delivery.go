@@ -181,11 +181,7 @@ func (r *Robot) describeUploads(s *control.Status) error {
 		}
 		s.Spool = append(s.Spool, b)
 	}
-	for _, t := range u.Targets {
-		s.Targets = append(s.Targets, client.Target{
-			Name: t.Name, Failures: t.Failures, Again: t.Again, Error: t.Error, Failed: t.Failed, Answered: t.Sent,
-		})
-	}
+	s.Targets = u.Targets
 	return errors.Join(err, serr)
 }
 

@@ -57,8 +57,8 @@ func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	return ctx.Err() == nil
 }
 
-// Offer sends v if c has room for it. So a channel of capacity 1 has an element after Offer, and keeps
-// the older of two.
+// Offer sends v if c has room for it. So a channel of capacity 1 has an element after Offer, and
+// keeps the older of two.
 func Offer[T any](c chan<- T, v T) {
 	select {
 	case c <- v:

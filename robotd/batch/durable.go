@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // unfinished is the suffix of a file that is being written.
@@ -44,16 +46,7 @@ func writeFile(path string, fill func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return files.SyncDir(filepath.Dir(path))
 }
 
 // chain is the end of the chain of manifests. Each manifest has the digest of the one before.
@@ -77,6 +70,4 @@ func (c *chain) load(path string) error {
 	return nil
 }
 
-func (c *chain) store(path string) error {
-	return writeFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(c) })
-}
+func (c *chain) store(path string) error { return config.SaveJSON(path, c) }

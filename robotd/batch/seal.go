@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -70,7 +71,7 @@ func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[stri
 	if err != nil || id == "" {
 		return "", nil, err
 	}
-	return id, written, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
+	return id, written, errors.Join(files.SyncDir(s.path(sealingDir, string(id))), files.SyncDir(s.path(sealingDir)), files.SyncDir(s.path(openDir)))
 }
 
 // moveAside moves the segments away from their writers, and returns those to close.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -191,7 +192,7 @@ func (s *Store) syncNames() error {
 	if !s.unnamed.Swap(false) {
 		return nil
 	}
-	err := syncDir(s.path(openDir))
+	err := files.SyncDir(s.path(openDir))
 	if err != nil {
 		s.unnamed.Store(true)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sheaf/internal/loop"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // Target accepts batches. Send returns nil when the service has the whole batch and its manifest.
@@ -113,7 +114,7 @@ func NewUploader(opt UploaderOptions) *Uploader {
 	}
 	u.seen.s.Batches = make(map[wire.BatchID]BatchState)
 	for _, t := range opt.Targets {
-		u.seen.s.Targets = append(u.seen.s.Targets, TargetState{Name: t.Name()})
+		u.seen.s.Targets = append(u.seen.s.Targets, config.TargetState{Name: t.Name()})
 	}
 	return u
 }

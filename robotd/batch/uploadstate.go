@@ -2,10 +2,12 @@ package batch
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // State is the uploader's progress, for display.
@@ -16,18 +18,8 @@ type State struct {
 	From    int64        // bytes that the service had at the start, if known
 	Moved   int64        // bytes that the service had or that were sent since
 	Next    time.Time    // when the uploader looks into the spool again, unless a batch comes before
-	Targets []TargetState
+	Targets []config.TargetState
 	Batches map[wire.BatchID]BatchState // batches in the spool that were tried
-}
-
-// TargetState is how a target has answered lately.
-type TargetState struct {
-	Name     string
-	Failures int       // successive failures, with any batch
-	Again    time.Time // not used before; zero or past: in use
-	Error    string    // of the last failure
-	Failed   time.Time // time of the last failure; zero: none since the start
-	Sent     time.Time // time of the last batch sent
 }
 
 // BatchState says what a batch waits for.
@@ -54,7 +46,7 @@ func (u *Uploader) State() State {
 	u.seen.mu.Lock()
 	defer u.seen.mu.Unlock()
 	s := u.seen.s
-	s.Targets = append([]TargetState(nil), s.Targets...)
+	s.Targets = slices.Clone(s.Targets)
 	s.Batches = maps.Clone(s.Batches)
 	return s
 }
@@ -85,7 +77,7 @@ func (u *Uploader) sent(i int, err error, r retry) {
 		s.Sending, s.To = "", ""
 		t := &s.Targets[i]
 		if err == nil {
-			t.Failures, t.Again, t.Sent = 0, time.Time{}, time.Now()
+			t.Failures, t.Again, t.Answered = 0, time.Time{}, time.Now()
 			return
 		}
 		t.Failures, t.Again = r.failures, r.due

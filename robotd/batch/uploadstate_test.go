@@ -62,7 +62,7 @@ func TestState(t *testing.T) {
 	if s.Sending != w.batches[0].ID || s.To != srv.URL || s.Moved < size/2 || s.Since.IsZero() {
 		t.Errorf("state in the middle of the upload: %+v", s)
 	}
-	if d := s.Targets[0]; d.Failures != 1 || !strings.Contains(d.Error, "no route") || d.Failed.IsZero() || !d.Again.After(before) || !d.Sent.IsZero() {
+	if d := s.Targets[0]; d.Failures != 1 || !strings.Contains(d.Error, "no route") || d.Failed.IsZero() || !d.Again.After(before) || !d.Answered.IsZero() {
 		t.Errorf("state of the dead target: %+v", d)
 	}
 	close(goOn)
@@ -70,7 +70,7 @@ func TestState(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = u.State()
-	if s.Sending != "" || s.Targets[1].Sent.IsZero() || s.Targets[1].Failures != 0 {
+	if s.Sending != "" || s.Targets[1].Answered.IsZero() || s.Targets[1].Failures != 0 {
 		t.Errorf("state after the upload: %+v", s)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // Client makes the robot's requests to the manager. Its methods may be called concurrently.
@@ -47,7 +48,7 @@ func (c *Client) URL() string { return c.at.current() }
 func (c *Client) String() string { return c.at.String() }
 
 // Targets returns the state of each URL.
-func (c *Client) Targets() []Target { return c.at.describe() }
+func (c *Client) Targets() []config.TargetState { return c.at.describe() }
 
 // Page returns the URL of the page that shows this robot to its site; "" until the manager has told
 // it.

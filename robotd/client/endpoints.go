@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // A URL that fails is not asked for a while, unless there is no other URL.
@@ -21,24 +23,15 @@ const (
 // endpoints are the manager's URLs. The one that answered last is asked first. Its methods may be
 // called concurrently.
 type endpoints struct {
-	mu    sync.Mutex // guards all below
-	all   []endpoint
-	first int // index of the one to ask first
-}
-
-type endpoint struct {
-	url      string    // without a slash at its end
-	failures int       // successive ones
-	due      time.Time // not asked before, after a failure
-	err      string    // the last failure
-	failed   time.Time // time of the last failure
-	answered time.Time // time of the last answer
+	mu    sync.Mutex           // guards all below
+	all   []config.TargetState // names have no slash at their end
+	first int                  // index of the one to ask first
 }
 
 func newEndpoints(urls []string) *endpoints {
 	e := new(endpoints)
 	for _, u := range urls {
-		e.all = append(e.all, endpoint{url: strings.TrimRight(u, "/")})
+		e.all = append(e.all, config.TargetState{Name: strings.TrimRight(u, "/")})
 	}
 	return e
 }
@@ -46,7 +39,7 @@ func newEndpoints(urls []string) *endpoints {
 func (e *endpoints) String() string {
 	urls := make([]string, len(e.all))
 	for i := range e.all {
-		urls[i] = e.all[i].url
+		urls[i] = e.all[i].Name
 	}
 	return strings.Join(urls, " ")
 }
@@ -57,7 +50,7 @@ func (e *endpoints) current() string {
 	if len(e.all) == 0 {
 		return ""
 	}
-	return e.all[e.first].url
+	return e.all[e.first].Name
 }
 
 // try calls ask with one URL after another until its error is not an *unreachable.
@@ -70,7 +63,7 @@ func (e *endpoints) try(ask func(base string) error) error {
 			return errors.Join(errs...)
 		}
 		tried[i] = true
-		err := ask(e.all[i].url)
+		err := ask(e.all[i].Name)
 		var away *unreachable
 		if !errors.As(err, &away) {
 			e.answered(i)
@@ -93,10 +86,10 @@ func (e *endpoints) next(tried map[int]bool) (int, bool) {
 		if tried[i] {
 			continue
 		}
-		if !e.all[i].due.After(now) {
+		if !e.all[i].Again.After(now) {
 			return i, true
 		}
-		if soonest < 0 || e.all[i].due.Before(e.all[soonest].due) {
+		if soonest < 0 || e.all[i].Again.Before(e.all[soonest].Again) {
 			soonest = i
 		}
 	}
@@ -107,38 +100,24 @@ func (e *endpoints) answered(i int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.first = i
-	e.all[i].failures, e.all[i].due, e.all[i].answered = 0, time.Time{}, time.Now()
+	e.all[i].Failures, e.all[i].Again, e.all[i].Answered = 0, time.Time{}, time.Now()
 }
 
 func (e *endpoints) failed(i int, away *unreachable) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := &e.all[i]
-	wait := min(passOver<<min(p.failures, 10), passOverMax)
+	wait := min(passOver<<min(p.Failures, 10), passOverMax)
 	wait += rand.N(wait/4 + 1) // so that not all robots come back at once
-	p.failures++
-	p.failed, p.err = time.Now(), away.Error()
-	p.due = p.failed.Add(max(wait, away.after))
+	p.Failures++
+	p.Failed, p.Error = time.Now(), away.Error()
+	p.Again = p.Failed.Add(max(wait, away.after))
 }
 
-// Target is the state of a URL of the service or of a manager.
-type Target struct {
-	Name     string    `json:"target"`
-	Failures int       `json:"failures"`          // successive failures
-	Again    time.Time `json:"again,omitzero"`    // not used before
-	Error    string    `json:"error,omitempty"`   // last failure since the start
-	Failed   time.Time `json:"failed,omitzero"`   // time of the last failure
-	Answered time.Time `json:"answered,omitzero"` // time of the last batch or answer
-}
-
-func (e *endpoints) describe() []Target {
+func (e *endpoints) describe() []config.TargetState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]Target, len(e.all))
-	for i, p := range e.all {
-		all[i] = Target{Name: p.url, Failures: p.failures, Again: p.due, Error: p.err, Failed: p.failed, Answered: p.answered}
-	}
-	return all
+	return slices.Clone(e.all)
 }
 
 // unreachable is the error of a URL that gives no answer now, while another one may. The request

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"sheaf/internal/metrics"
-	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 )
 
 // Source returns the metrics of the status that read returns. There are no metrics for single
@@ -113,7 +113,7 @@ func tell(out *metrics.Out, s *Status) {
 }
 
 // ways adds the metrics of targets or managers, by name.
-func ways(out *metrics.Out, label, what string, ways []client.Target) {
+func ways(out *metrics.Out, label, what string, ways []config.TargetState) {
 	for _, t := range ways {
 		out.Gauge(label+"_failures", "Failures in a row of the "+what+".", float64(t.Failures), label, t.Name)
 		out.Gauge(label+"_last_failure_timestamp_seconds", "When the "+what+" last failed; 0: not since the start.", seconds(t.Failed), label, t.Name)

@@ -7,7 +7,7 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
@@ -119,8 +119,8 @@ func TestScreenUploads(t *testing.T) {
 	s := sample(now)
 	s.Spool[0].To, s.Spool[0].Sent, s.Spool[0].Rate = "https://sheaf.test", 9e6, 1e6
 	s.Spool = append(s.Spool, Batch{ID: "waseda-2", Error: "507 no room", Next: now.Add(10 * time.Minute)})
-	s.Targets = []client.Target{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
-	s.Managers = []client.Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
+	s.Targets = []config.TargetState{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
+	s.Managers = []config.TargetState{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
 	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
 	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", `login \x1b[2Jrefused`, "manager https://one.test failed 1 time"} {
 		if !strings.Contains(text, want) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 )
 
 // mostShown limits the failed batches that are shown one by one, and likewise the waiting ones.
@@ -50,7 +50,7 @@ func (b *builder) uploads(s *Status) {
 }
 
 // failures adds the targets or managers that do not work now.
-func (b *builder) failures(ways []client.Target, label string) {
+func (b *builder) failures(ways []config.TargetState, label string) {
 	now := b.screen.Now
 	for _, t := range ways {
 		if t.Failures == 0 {

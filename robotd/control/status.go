@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
@@ -26,14 +26,14 @@ type Status struct {
 	crawl.Progress
 	Stored
 
-	Hands    []fetch.Hand    `json:"hands,omitempty"` // that are connected
-	Clock    *wire.Clock     `json:"clock,omitempty"` // difference from the manager's clock; nil: not measured
-	Tap      *TapStatus      `json:"tap,omitempty"`   // nil: there is none
-	Page     string          `json:"page,omitempty"`  // URL of the page that shows this robot; empty: not known yet
-	Next     Next            `json:"next"`
-	Spool    []Batch         `json:"spool,omitempty"`
-	Targets  []client.Target `json:"targets,omitempty"`  // ways to the service, in the order of preference
-	Managers []client.Target `json:"managers,omitempty"` // URLs of the manager, in the order of preference
+	Hands    []fetch.Hand         `json:"hands,omitempty"` // that are connected
+	Clock    *wire.Clock          `json:"clock,omitempty"` // difference from the manager's clock; nil: not measured
+	Tap      *TapStatus           `json:"tap,omitempty"`   // nil: there is none
+	Page     string               `json:"page,omitempty"`  // URL of the page that shows this robot; empty: not known yet
+	Next     Next                 `json:"next"`
+	Spool    []Batch              `json:"spool,omitempty"`
+	Targets  []config.TargetState `json:"targets,omitempty"`  // ways to the service, in the order of preference
+	Managers []config.TargetState `json:"managers,omitempty"` // URLs of the manager, in the order of preference
 }
 
 // Collection is the cycle, and the hosts that the manager has given to the robot.

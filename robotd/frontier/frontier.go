@@ -104,7 +104,9 @@ func (f *Frontier) ForgetVisits(name string) error {
 	if err != nil {
 		return err
 	}
-	return forgetVisits(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return dropVisits(h, h.last)
 }
 
 // Advance merges every host's cycle into its state and enters the next cycle. It may be repeated

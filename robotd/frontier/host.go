@@ -124,6 +124,13 @@ func (h *Host) Empty() bool {
 	return h.last.consumed >= h.logSize && h.lane.len() == 0
 }
 
+// Begun reports whether a page of the host was finished or postponed in this cycle.
+func (h *Host) Begun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.consumed > 0
+}
+
 // Done is the result of the page in hand.
 type Done struct {
 	Segment string // the host's open segment; empty if the page got no cell

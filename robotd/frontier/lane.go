@@ -32,13 +32,7 @@ func (h *Host) PushFirst(entries ...Entry) (n int, err error) {
 		}
 		h.lane.waiting = append(h.lane.waiting, e)
 		n++
-		key := hash(e.URL) ^ h.salt
-		if seen, err := h.front.seen.Has(key); err != nil {
-			return n, err
-		} else if seen {
-			continue
-		}
-		if err := h.front.seen.Add(key); err != nil {
+		if _, err := h.front.seen.Learn([]uint64{hash(e.URL) ^ h.salt}); err != nil {
 			return n, err
 		}
 	}

@@ -112,7 +112,7 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 		journal = append(journal, m.line()...)
 	}
 	for kind, data := range map[string][]byte{"log": log, "journal": journal} {
-		if err := replace(h.path(kind), data); err != nil {
+		if err := files.WriteFile(h.path(kind), data); err != nil {
 			return err
 		}
 	}

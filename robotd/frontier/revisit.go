@@ -105,19 +105,11 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	flush := func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		fresh := keys[:0]
-		for _, key := range keys {
-			key ^= h.salt
-			has, err := h.front.seen.Has(key)
-			if err != nil {
-				return err
-			}
-			if !has {
-				fresh = append(fresh, key)
-			}
+		for i := range keys {
+			keys[i] ^= h.salt
 		}
-		n += len(fresh)
-		err := h.front.seen.Add(fresh...)
+		fresh, err := h.front.seen.Learn(keys)
+		n += fresh
 		keys = keys[:0]
 		return err
 	}

@@ -224,20 +224,13 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 	}
 }
 
-// forgetVisits removes the state, and the visits of this cycle from the journal.
-func forgetVisits(h *Host) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return dropVisits(h, h.last)
-}
-
 // dropVisits removes the state, and replaces the journal by one line for a place.
 func dropVisits(h *Host, last place) error {
 	if err := os.Remove(filepath.Join(h.dir(), stateFile)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	line := mark{place: last}.line()
-	if err := replace(h.path("journal"), line); err != nil {
+	if err := files.WriteFile(h.path("journal"), line); err != nil {
 		return err
 	}
 	h.marks, h.journalSize = unknown, int64(len(line))
