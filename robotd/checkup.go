@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -127,11 +125,8 @@ func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher 
 // askEach asks each of the manager's URLs for the list, and returns the client of the last URL that
 // gave a list, and the list; nil if no URL did. Only then a URL that does not answer is a fault.
 func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identity) (here *client.Client, list *client.List) {
-	type failure struct {
-		url string
-		err error
-	}
-	var failed []failure
+	var failed []string
+	var errs []error
 	for _, u := range urls {
 		m := client.New([]string{u}, id.Robot, id.Secret, http.DefaultClient)
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -141,7 +136,7 @@ func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identit
 			if advice, needed := client.Advice(err); needed {
 				err = fmt.Errorf("%w (%s)", err, advice)
 			}
-			failed = append(failed, failure{u, err})
+			failed, errs = append(failed, u), append(errs, err)
 			continue
 		}
 		here, list = m, l
@@ -150,11 +145,11 @@ func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identit
 	if len(urls) == 0 {
 		c.report("manager", errors.New("the setting manager is empty, and joining left no URL"), "")
 	}
-	for _, f := range failed {
+	for i, err := range errs {
 		if list == nil {
-			c.report("manager", f.err, "")
+			c.report("manager", err, "")
 		} else {
-			c.report("manager", nil, "%s does not answer, so that the others must: %v", f.url, f.err)
+			c.report("manager", nil, "%s does not answer, so that the others must: %v", failed[i], err)
 		}
 	}
 	return here, list
@@ -169,18 +164,13 @@ func writable(dir string, wanted int64) (free int64, err error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	if _, err := f.Write([]byte("robotd check\n")); err != nil {
+	_, err = f.WriteString("robotd check\n")
+	if err = errors.Join(err, f.Sync()); err != nil {
 		return 0, err
 	}
-	if err := f.Sync(); err != nil {
-		return 0, err
+	disk, err := polite.DiskOf(dir)()
+	if err == nil && disk.Bytes < wanted {
+		err = fmt.Errorf("%s has only %s free, want %s, twice disk.free", dir, control.Size(disk.Bytes), control.Size(wanted))
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	if free = int64(st.Bavail) * int64(st.Bsize); free < wanted {
-		return free, fmt.Errorf("%s has only %s free, want %s, twice disk.free", dir, control.Size(free), control.Size(wanted))
-	}
-	return free, nil
+	return disk.Bytes, err
 }

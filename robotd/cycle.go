@@ -68,7 +68,7 @@ func (c *course) run(ctx context.Context) error {
 		if err := c.waitForCycle(ctx); err != nil {
 			return err
 		}
-		if !c.opt.Sealer.List.Known() {
+		if !c.opt.Sealer.List.List().Known() {
 			err := c.withChores(ctx, func(ctx context.Context) error { return c.opt.Session.AwaitList(ctx, 0) })
 			if err != nil {
 				return err
@@ -141,7 +141,7 @@ func (c *course) cycle(ctx context.Context) error {
 		return err
 	}
 	session.TakeGained()
-	if !list.Known() {
+	if !list.List().Known() {
 		return managed.ErrNoList
 	}
 	if opens, ok := c.opt.Plan.Window.Next(time.Now()); ok && time.Until(opens) > 0 {

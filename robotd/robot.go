@@ -175,7 +175,7 @@ func (r *Robot) openRecords(temp string) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, rec.Ledger)
-	rec.Batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
+	rec.Batches, err = batch.Open(r.cfg.DataDir, r.list.List().Generation, batch.Options{
 		Robot: r.id.Robot, Version: Version, Key: r.id.Key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
 		Ledger: rec.Ledger, Clock: r.client.Clock, Signed: r.cfg.Identity.Sign != "", Made: func() { r.uploader.Wake() }, // r.uploader is set before anything is sealed
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
@@ -194,7 +194,7 @@ func (r *Robot) openRecords(temp string) (err error) {
 // forgetOthers forgets hosts that are not in the list: an earlier run was killed while a host went
 // to another robot, or came from there.
 func (r *Robot) forgetOthers() error {
-	if !r.list.Known() {
+	if !r.list.List().Known() {
 		return nil
 	}
 	names, err := r.records.Frontier.Names()

@@ -36,7 +36,7 @@ func (s *Sealer) Seal(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := s.Batches.Seal(ctx, s.List.Generation()); err != nil {
+	if _, err := s.Batches.Seal(ctx, s.List.List().Generation); err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}
 	return nil
@@ -49,7 +49,7 @@ func (s *Sealer) sealExpress(ctx context.Context, rest time.Duration) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	id, err := s.Batches.SealExpress(context.WithoutCancel(ctx), s.List.Generation(), hosts)
+	id, err := s.Batches.SealExpress(context.WithoutCancel(ctx), s.List.List().Generation, hosts)
 	if err != nil {
 		s.Watched.PutBack(hosts)
 		return fmt.Errorf("sealing watched pages: %w", err)

@@ -37,16 +37,8 @@ func (c *Assignment) Set(list *List) error {
 // List returns the list. The caller must not change it.
 func (c *Assignment) List() *List { return c.list.Load() }
 
-// Known reports whether the manager has ever given a list.
-func (c *Assignment) Known() bool {
-	return c.List().Known()
-}
-
 // Hosts returns the seeds by host.
 func (c *Assignment) Hosts() map[string][]string { return c.List().Hosts() }
-
-// Generation returns the list's generation: a number that grows with each change.
-func (c *Assignment) Generation() int64 { return c.List().Generation }
 
 // Interval returns the interval that an operator has set for a host; 0: none.
 func (c *Assignment) Interval(host string) time.Duration { return c.List().Intervals[host] }

@@ -38,56 +38,29 @@ type List struct {
 
 // Add adds a line of the manager's answer, before the list is in use.
 func (l *List) Add(line wire.HostLine) {
+	host := weburl.Host(line.URL)
 	l.URLs = append(l.URLs, line.URL)
-	if line.Share.Several() {
-		if l.Shares == nil {
-			l.Shares = make(map[string]wire.Share)
-		}
-		l.Shares[weburl.Host(line.URL)] = line.Share
-	}
-	if line.Wait {
-		if l.Waits == nil {
-			l.Waits = make(map[string]bool)
-		}
-		l.Waits[weburl.Host(line.URL)] = true
-	}
-	if line.Interval > 0 {
-		if l.Intervals == nil {
-			l.Intervals = make(map[string]time.Duration)
-		}
-		l.Intervals[weburl.Host(line.URL)] = line.Interval
-	}
-	if line.Shortest > 0 {
-		if l.Shortest == nil {
-			l.Shortest = make(map[string]time.Duration)
-		}
-		l.Shortest[weburl.Host(line.URL)] = line.Shortest
-	}
-	if line.RunPages > 0 {
-		if l.RunPages == nil {
-			l.RunPages = make(map[string]int)
-		}
-		l.RunPages[weburl.Host(line.URL)] = line.RunPages
-	}
+	note(&l.Shares, host, line.Share, line.Share.Several())
+	note(&l.Waits, host, true, line.Wait)
+	note(&l.Intervals, host, line.Interval, line.Interval > 0)
+	note(&l.Shortest, host, line.Shortest, line.Shortest > 0)
+	note(&l.RunPages, host, line.RunPages, line.RunPages > 0)
 	if line.Omit != "" {
-		if l.Omits == nil {
-			l.Omits = make(map[string][]string)
-		}
-		host := weburl.Host(line.URL)
-		l.Omits[host] = append(l.Omits[host], line.Omit)
+		note(&l.Omits, host, append(l.Omits[host], line.Omit), true)
 	}
-	if line.Handover != "" {
-		if l.Handovers == nil {
-			l.Handovers = make(map[string]string)
-		}
-		l.Handovers[weburl.Host(line.URL)] = line.Handover
+	note(&l.Handovers, host, line.Handover, line.Handover != "")
+	note(&l.Depths, line.URL, line.Depth, line.Depth > 0)
+}
+
+// note sets an element of a map, which may be nil, if the line says anything of it.
+func note[V any](m *map[string]V, key string, v V, said bool) {
+	if !said {
+		return
 	}
-	if line.Depth > 0 {
-		if l.Depths == nil {
-			l.Depths = make(map[string]int)
-		}
-		l.Depths[line.URL] = line.Depth
+	if *m == nil {
+		*m = make(map[string]V)
 	}
+	(*m)[key] = v
 }
 
 // Known reports whether the manager has given the list.

@@ -51,7 +51,7 @@ func (c *Crawl) whyLeft(now time.Time) func(*Host) string {
 // Coverage sums up what became of the cycle's pages since the start.
 func (c *Crawl) Coverage(now time.Time) Coverage {
 	s := c.parts.Records.Tally.Coverage()
-	s.Lost = c.parts.Records.Ledger.Cycle()
+	s.Lost, s.Why = c.parts.Records.Ledger.Cycle(), make(map[string]int64)
 	why := c.whyLeft(now)
 	for _, h := range c.hosts.All() {
 		if n := int64(h.Front.Left()); n > 0 {

@@ -196,7 +196,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 		if err := c.push(h, entries); err != nil {
 			return err
 		}
-		if h.SetWaits(list.Waits[name]) && !h.Waits() {
+		if waits := list.Waits[name]; h.waits.Swap(waits) && !waits {
 			if err := c.start(ctx, h); err != nil {
 				return err
 			}

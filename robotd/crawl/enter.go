@@ -91,7 +91,7 @@ func (c *Crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 		return nil, false, err
 	}
 	h = NewHost(front, share, c.parts.Manners.Admission.Quiet(name))
-	h.SetWaits(list.Waits[name])
+	h.waits.Store(list.Waits[name])
 	if !c.short { // the cycle has counted them
 		h.Later.Store(int64(later))
 	}
@@ -106,7 +106,7 @@ func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 
 // start looks up a host's address and lets it be visited, unless it has to wait for another robot.
 func (c *Crawl) start(ctx context.Context, h *Host) error {
-	if h.Waits() {
+	if h.waits.Load() {
 		return nil
 	}
 	had := c.chooser.Servers.Get(h.Name).Addr
@@ -115,7 +115,7 @@ func (c *Crawl) start(ctx context.Context, h *Host) error {
 		return nil
 	}
 	if err != nil {
-		if h.SetUnknown() {
+		if h.place.unknown.Swap(true) {
 			return nil // that is in the log already
 		}
 		c.parts.Log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", c.lookAgain(), "err", err)
@@ -162,7 +162,7 @@ func (c *Crawl) findLost(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		for _, h := range c.hosts.All() {
-			if h.Unknown() && ctx.Err() == nil {
+			if h.place.unknown.Load() && ctx.Err() == nil {
 				if err := c.start(ctx, h); err != nil {
 					return err
 				}

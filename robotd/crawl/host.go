@@ -184,7 +184,7 @@ func (h *Host) visited(status int, err error) {
 func (h *Host) NoAnswer() string {
 	v := h.last.Load()
 	switch {
-	case h.Unknown():
+	case h.place.unknown.Load():
 		return string(fetch.DNS)
 	case v == nil:
 		return ""
@@ -248,13 +248,6 @@ func (h *Host) Locate(addr netip.AddrPort) {
 	h.place.learned, h.place.silent = time.Now(), false
 	h.place.unknown.Store(false)
 }
-
-// SetUnknown notes that the host was looked up and has no address. It reports whether that was
-// known.
-func (h *Host) SetUnknown() (known bool) { return h.place.unknown.Swap(true) }
-
-// Unknown reports whether the host was looked up and has no address.
-func (h *Host) Unknown() bool { return h.place.unknown.Load() }
 
 func (h *Host) address() netip.AddrPort { return *h.place.addr.Load() }
 
@@ -356,13 +349,6 @@ func (h *Host) Describe(p *polite.Place) HostStatus {
 	}
 	return d
 }
-
-// SetWaits says whether another robot may still visit the host. It reports whether that has
-// changed.
-func (h *Host) SetWaits(waits bool) (changed bool) { return h.waits.Swap(waits) != waits }
-
-// Waits reports whether another robot may still visit the host.
-func (h *Host) Waits() bool { return h.waits.Load() }
 
 // rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file
 // holds for its scheme and port only (RFC 9309, 2.3).

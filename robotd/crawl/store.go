@@ -11,7 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"sheaf/archive"
@@ -130,8 +130,8 @@ func (t *turn) append() error {
 	if err := recs.Watched.Stored(t.name, t.entry, &seen, t.past, visit, t.known.Digest != ""); err != nil {
 		return err
 	}
-	recs.Tally.count(rec.Kind, t.resp.Certificate == "")
-	recs.Tally.links.Add(int64(len(t.links.queued) + len(t.links.resting) + len(t.links.found) + len(t.links.others)))
+	links := &t.links
+	recs.Tally.count(rec.Kind, t.resp.Certificate == "", len(links.queued)+len(links.resting)+len(links.found)+len(links.others))
 	h.pages.Add(1)
 	h.bytes.Add(t.resp.ResponseBytes)
 	h.ms.Add(t.resp.Took.Milliseconds())
@@ -402,41 +402,46 @@ func exchange(url string, resp *fetch.Response) wire.LogLine {
 // Tally counts the records that were stored in a cycle, since the start. Its methods may be called
 // concurrently.
 type Tally struct {
-	pages, unchanged, answers atomic.Int64
-	links                     atomic.Int64 // in these pages
-	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
+	mu    sync.Mutex // guards all below
+	all   Coverage   // the counts of records
+	links int64      // in these pages
 }
 
-func (t *Tally) count(kind archive.Kind, verified bool) {
+// count counts a record, and the links in it.
+func (t *Tally) count(kind archive.Kind, verified bool, links int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.links += int64(links)
 	switch kind {
 	case archive.Page:
-		t.pages.Add(1)
+		t.all.Pages++
 	case archive.Revisit:
-		t.unchanged.Add(1)
+		t.all.Unchanged++
 	default:
-		t.answers.Add(1)
+		t.all.Answers++
 	}
 	if !verified {
-		t.unverified.Add(1)
+		t.all.Unverified++
 	}
 }
 
 // Links returns how many links the pages of the cycle have had, since the program started.
-func (t *Tally) Links() int64 { return t.links.Load() }
+func (t *Tally) Links() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.links
+}
 
 // Reset sets the counts to zero, for a new cycle.
 func (t *Tally) Reset() {
-	t.pages.Store(0)
-	t.unchanged.Store(0)
-	t.answers.Store(0)
-	t.links.Store(0)
-	t.unverified.Store(0)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all, t.links = Coverage{}, 0
 }
 
 // Coverage returns the counts of records. Fields about pages that were not collected are empty.
 func (t *Tally) Coverage() Coverage {
-	return Coverage{
-		Pages: t.pages.Load(), Unchanged: t.unchanged.Load(), Answers: t.answers.Load(), Unverified: t.unverified.Load(),
-		Why: map[string]int64{},
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all
 }

@@ -36,8 +36,9 @@ func newWorkerPool(size int) *workerPool {
 
 // slot is a run's place in the pool.
 type slot struct {
-	pool        *workerPool
-	freed, left atomic.Bool
+	pool  *workerPool
+	free  func() // lets another run begin, since the pages of this one are stored or its server keeps it waiting
+	leave func() // gives up the place when the run's last fetch has ended
 }
 
 // take waits for a place, or returns an error when ctx ends.
@@ -53,22 +54,7 @@ func (w *workerPool) take(ctx context.Context) (*slot, error) {
 		}
 	}
 	w.all.Add(1)
-	return &slot{pool: w}, nil
-}
-
-// free lets another run begin, since the pages of this one are stored or its server keeps it
-// waiting. It may be called more than once.
-func (s *slot) free() {
-	if s.freed.CompareAndSwap(false, true) {
-		<-s.pool.lively
-	}
-}
-
-// leave gives up the place when the run's last fetch has ended. It may be called more than once.
-func (s *slot) leave() {
-	if s.left.CompareAndSwap(false, true) {
-		<-s.pool.places
-	}
+	return &slot{w, sync.OnceFunc(func() { <-w.lively }), sync.OnceFunc(func() { <-w.places })}, nil
 }
 
 // end ends the run. It must be called once.

@@ -24,9 +24,9 @@ var ErrNoList = errors.New("the service has assigned no hosts to this robot yet;
 // help. Its error then says what to do.
 func (s *Session) AwaitList(ctx context.Context, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
-	for wait := listWait; !s.opt.List.Known(); wait = min(2*wait, listWaitMax) {
+	for wait := listWait; !s.opt.List.List().Known(); wait = min(2*wait, listWaitMax) {
 		err := s.subscribeAndRefresh(ctx)
-		if s.opt.List.Known() {
+		if s.opt.List.List().Known() {
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,13 +210,5 @@ func linksOf(url string, resp *fetch.Response) []string {
 // visits reports whether the crawl visits an address.
 func (p *Prober) visits(addr netip.Addr) bool {
 	c := p.crawler.Current()
-	if c == nil {
-		return false
-	}
-	for _, h := range c.Hosts() {
-		if h.IsAt(addr) {
-			return true
-		}
-	}
-	return false
+	return c != nil && slices.ContainsFunc(c.Hosts(), func(h *crawl.Host) bool { return h.IsAt(addr) })
 }

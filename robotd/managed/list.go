@@ -17,7 +17,7 @@ import (
 func (s *Session) Ask(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	restart, err := s.opt.Client.IsRestart(ctx, s.opt.List.Generation())
+	restart, err := s.opt.Client.IsRestart(ctx, s.opt.List.List().Generation)
 	if err == nil && restart {
 		err = s.restart(ctx)
 	} else if err == nil {
