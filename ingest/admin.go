@@ -79,7 +79,7 @@ func (i *Ingest) register(mount route.Mount) {
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route { return route.List(new(Ingest).register) }
+func Routes() []*route.Route { return route.List(new(Ingest).register) }
 
 // Buffers returns the number and the size of the batches in each state, without discarded ones, in
 // the order of the states.

@@ -57,10 +57,10 @@ var (
 // there is a gate, the operators' API.
 func (m *Manager) Register(r *mux.Router) {
 	releases := releaseAPI{m.Releases}
-	everybody := func(op route.Route, h route.Handler) {
+	everybody := func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, m.opt.Audit.Handler(audit.Act(op.Act), m.plain(h))).Methods(methodsOf(op)...)
 	}
-	m.registerRobots(everybody, func(op route.Route, h route.Handler) {
+	m.registerRobots(everybody, func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, m.authenticated(func(w http.ResponseWriter, r *http.Request, robot string) error {
 			return h(w, r.WithContext(context.WithValue(r.Context(), robotKey{}, robot)))
 		})).Methods(methodsOf(op)...)
@@ -77,13 +77,13 @@ func (m *Manager) Register(r *mux.Router) {
 }
 
 // Routes returns all operations, for the API description.
-func Routes() []route.Route {
+func Routes() []*route.Route {
 	return slices.Concat(
 		route.List(func(mount route.Mount) { new(Manager).registerRobots(mount, mount) }),
 		route.List(releaseAPI{}.register), route.List(releaseAPI{}.registerAdmin), route.List(new(operatorAPI).register))
 }
 
-func methodsOf(op route.Route) []string {
+func methodsOf(op *route.Route) []string {
 	if op.Method == http.MethodGet {
 		return []string{http.MethodGet, http.MethodHead}
 	}
@@ -103,7 +103,7 @@ func raw(h robotHandler) route.Handler {
 func (m *Manager) registerRobots(everybody, robots route.Mount) {
 	join.Raw(everybody, m.serveJoin)
 	for _, step := range []struct {
-		op      route.Route
+		op      *route.Route
 		old     string
 		handler robotHandler
 		also    string // a second method, at the paper's path only
@@ -116,11 +116,9 @@ func (m *Manager) registerRobots(everybody, robots route.Mount) {
 		{unsubscribe.Route, "/servlets/unsubscribe", m.recorded("leaves", m.serveUnsubscribe), http.MethodGet},
 	} {
 		robots(step.op, raw(step.handler))
-		old := step.op.At(step.old, servlet{})
-		robots(old, raw(step.handler))
+		robots(step.op.At(step.op.Method, step.old, servlet{}), raw(step.handler))
 		if step.also != "" {
-			old.Method = step.also
-			robots(old, raw(step.handler))
+			robots(step.op.At(step.also, step.old, servlet{}), raw(step.handler))
 		}
 	}
 	directory.Raw(everybody, m.serveDirectory)

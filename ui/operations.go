@@ -89,6 +89,6 @@ func (f *face) forEverybody(mount route.Mount) {
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route {
-	return []route.Route{front.Route, find.Route, browse.Route, watching.Route, changeWatches.Route, showAccount.Route, changeAccount.Route, webmasters.Route, robots.Route, security.Route}
+func Routes() []*route.Route {
+	return []*route.Route{front.Route, find.Route, browse.Route, watching.Route, changeWatches.Route, showAccount.Route, changeAccount.Route, webmasters.Route, robots.Route, security.Route}
 }

@@ -89,7 +89,7 @@ func Register(r *mux.Router, opt Options) error {
 	if f.Accounts != nil {
 		changeAccount.Raw(g.Consumers(r, g.Owner, nil), guard.Raw(f.changeAccount))
 	}
-	f.forEverybody(func(op route.Route, h route.Handler) {
+	f.forEverybody(func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, problem.Within(g.Public(h))).Methods(http.MethodGet, http.MethodHead)
 	})
 	return nil

@@ -82,7 +82,7 @@ func (t *Takedowns) register(mount route.Mount) {
 }
 
 // Routes returns the operations of this package, for the description.
-func Routes() []route.Route {
+func Routes() []*route.Route {
 	return slices.Concat(route.List(new(Takedowns).register), route.List(new(Indexer).register), route.List(new(Collector).register))
 }
 

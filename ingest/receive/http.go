@@ -58,7 +58,7 @@ func (r *Receiver) Register(router *mux.Router) error {
 	}
 	router.HandleFunc(offered.Path, tusOptions).Methods(offered.Method)
 	of := func(batch func(*http.Request) wire.BatchID) route.Mount {
-		return func(op route.Route, h route.Handler) {
+		return func(op *route.Route, h route.Handler) {
 			router.Handle(op.Path, r.authorise(problem.Handler(r.log, h), batch)).Methods(op.Method)
 		}
 	}
@@ -72,8 +72,8 @@ func (r *Receiver) Register(router *mux.Router) error {
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route {
-	return []route.Route{offered.Route, begin.Route, look.Route, goOn.Route, giveUp.Route, complete.Route, receipt.Route}
+func Routes() []*route.Route {
+	return []*route.Route{offered.Route, begin.Route, look.Route, goOn.Route, giveUp.Route, complete.Route, receipt.Route}
 }
 
 func tusOptions(w http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 // Mount returns a route.Mount that mounts operators' operations on a router, behind g. explain
 // turns an error of the operation into the problem to answer; nil: errors are answered as they are.
 func (g Gate) Mount(r *mux.Router, log *slog.Logger, explain func(error) error) route.Mount {
-	return func(op route.Route, h route.Handler) {
+	return func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, g(Role(op.For), audit.Act(op.Act), problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
 			err := h(w, r)
 			if err != nil && explain != nil {

@@ -53,7 +53,7 @@ func (d *Door) Register(r *mux.Router, zone *time.Location) {
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route {
+func Routes() []*route.Route {
 	return route.List(func(mount route.Mount) { new(Door).register(mount, nil) })
 }
 

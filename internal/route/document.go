@@ -36,7 +36,7 @@ type operation struct {
 // Add describes routes, with the schemas of their requests and answers, and the schemas of the
 // types in more. variables has the meanings of path variables whose fields have no doc tag. Its
 // keys are a variable with the path element before it, such as hosts/{host}, or only a variable.
-func (d *Document) Add(variables map[string]string, routes []Route, more ...any) {
+func (d *Document) Add(variables map[string]string, routes []*Route, more ...any) {
 	s := &schemas{map[string]any{}, map[reflect.Type]string{}}
 	d.Components["schemas"] = s.all
 	for _, one := range more {
@@ -51,7 +51,7 @@ func (d *Document) Add(variables map[string]string, routes []Route, more ...any)
 	}
 }
 
-func (rt Route) describe(s *schemas, variables map[string]string) operation {
+func (rt *Route) describe(s *schemas, variables map[string]string) operation {
 	o := operation{Tags: []string{rt.Tag}, Summary: rt.Summary, Description: rt.Long, Responses: map[string]any{}}
 	switch rt.For {
 	case Account:
@@ -104,7 +104,7 @@ func (rt Route) describe(s *schemas, variables map[string]string) operation {
 	return o
 }
 
-func (rt Route) describeAnswers(s *schemas, o *operation) {
+func (rt *Route) describeAnswers(s *schemas, o *operation) {
 	o.Responses["default"] = object{"$ref": "#/components/responses/Problem"}
 	media := ""
 	if !rt.raw && rt.Out != reflect.TypeFor[None]() {
@@ -225,7 +225,7 @@ func (f field) schema(s *schemas) object {
 }
 
 // meaning returns the description of a path variable.
-func (rt Route) meaning(variables map[string]string, name string) string {
+func (rt *Route) meaning(variables map[string]string, name string) string {
 	name = "{" + name + "}"
 	before, _, _ := strings.Cut(rt.Template(), "/"+name)
 	return cmp.Or(variables[path.Base(before)+"/"+name], variables[name])

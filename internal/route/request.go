@@ -18,7 +18,7 @@ import (
 
 // bodyOf returns the type of the request's JSON body and the index of its field; -1: the whole
 // struct is the body. It returns nil if the request has no JSON.
-func (rt Route) bodyOf() (reflect.Type, int) {
+func (rt *Route) bodyOf() (reflect.Type, int) {
 	if rt.In.Kind() != reflect.Struct {
 		return nil, 0
 	}
@@ -29,7 +29,7 @@ func (rt Route) bodyOf() (reflect.Type, int) {
 			return f.Type, i
 		}
 		tag, ok := f.Tag.Lookup("json")
-		whole = whole || ok && tag != "-" && !elsewhere(f.Tag) || f.Anonymous && Route{In: f.Type}.hasBody()
+		whole = whole || ok && tag != "-" && !elsewhere(f.Tag) || f.Anonymous && (&Route{In: f.Type}).hasBody()
 	}
 	if whole {
 		return rt.In, -1
@@ -48,7 +48,7 @@ func elsewhere(tag reflect.StructTag) bool {
 	return false
 }
 
-func (rt Route) hasBody() bool {
+func (rt *Route) hasBody() bool {
 	body, _ := rt.bodyOf()
 	return body != nil
 }
@@ -72,7 +72,7 @@ func (f field) of(in reflect.Value) reflect.Value {
 
 // fields returns the variables of the path, the parameters of the query and the fields of the form.
 // A request that is a string is the path's only variable.
-func (rt Route) fields() (list []field) {
+func (rt *Route) fields() (list []field) {
 	if rt.In.Kind() == reflect.String {
 		return []field{{name: rt.variables()[0], where: "path", kind: rt.In}}
 	}
@@ -99,7 +99,7 @@ func (rt Route) fields() (list []field) {
 // check panics if a definition is wrong: a struct names a variable that the path does not have, has
 // a parameter of a type that cannot be parsed, or takes a parameter also from the JSON body, in
 // which its bounds would not be checked.
-func (rt Route) check() {
+func (rt *Route) check() {
 	variables := rt.variables()
 	if rt.In.Kind() == reflect.String && len(variables) != 1 {
 		panic(fmt.Sprintf("%s %s: a string is the path's only variable; it has %d", rt.Method, rt.Path, len(variables)))
@@ -123,7 +123,7 @@ func (rt Route) check() {
 }
 
 // read decodes a request's body, query and path variables into in.
-func (rt Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) error {
+func (rt *Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) error {
 	if body, at := rt.bodyOf(); body != nil {
 		into := in
 		if at >= 0 {
@@ -164,20 +164,20 @@ func Form[In any](w http.ResponseWriter, r *http.Request) (in In, err error) {
 }
 
 func decode[In any](reason string, given map[string]url.Values) (in In, err error) {
-	err = Route{In: reflect.TypeFor[In]()}.set(reflect.ValueOf(&in).Elem(), reason, given)
+	err = (&Route{In: reflect.TypeFor[In]()}).set(reflect.ValueOf(&in).Elem(), reason, given)
 	return in, err
 }
 
 // Values is the inverse of Query. It leaves out fields that are zero.
 func Values[In any](in In) url.Values {
-	query, _ := Route{In: reflect.TypeFor[In]()}.values(reflect.ValueOf(in))
+	query, _ := (&Route{In: reflect.TypeFor[In]()}).values(reflect.ValueOf(in))
 	return query
 }
 
 // Names returns the names of a struct's query parameters.
-func Names[In any]() []string { return Route{In: reflect.TypeFor[In]()}.parameters() }
+func Names[In any]() []string { return (&Route{In: reflect.TypeFor[In]()}).parameters() }
 
-func (rt Route) parameters() (names []string) {
+func (rt *Route) parameters() (names []string) {
 	for _, f := range rt.fields() {
 		if f.where == "query" {
 			names = append(names, f.name)
@@ -187,7 +187,7 @@ func (rt Route) parameters() (names []string) {
 }
 
 // set sets the fields from the given parts of a request: path, query or form.
-func (rt Route) set(in reflect.Value, reason string, given map[string]url.Values) error {
+func (rt *Route) set(in reflect.Value, reason string, given map[string]url.Values) error {
 	for _, f := range rt.fields() {
 		values, ok := given[f.where]
 		if !ok {
@@ -306,15 +306,17 @@ func (f field) want() string {
 
 // Call returns a client's request: the escaped path with the query, and the value of the JSON body,
 // or nil if there is no body.
-func (o Op[In, Out]) Call(in In) (ref string, body any) {
+func (o Op[In, Out]) Call(in In) (ref string, body any) { return o.call(in) }
+
+func (rt *Route) call(in any) (ref string, body any) {
 	v := reflect.ValueOf(in)
-	if of, at := o.bodyOf(); of != nil && at >= 0 {
+	if of, at := rt.bodyOf(); of != nil && at >= 0 {
 		body = v.Field(at).Interface()
 	} else if of != nil {
 		body = in
 	}
-	query, path := o.values(v)
-	ref = variable.ReplaceAllStringFunc(o.Path, func(name string) string {
+	query, path := rt.values(v)
+	ref = variable.ReplaceAllStringFunc(rt.Path, func(name string) string {
 		return url.PathEscape(path[variable.FindStringSubmatch(name)[1]])
 	})
 	if len(query) > 0 {
@@ -324,17 +326,19 @@ func (o Op[In, Out]) Call(in In) (ref string, body any) {
 }
 
 // Name sets the path variables of a request, in the order of In's fields.
-func (o Op[In, Out]) Name(in *In, variables []string) {
-	for _, f := range o.fields() {
+func (o Op[In, Out]) Name(in *In, variables []string) { o.name(reflect.ValueOf(in).Elem(), variables) }
+
+func (rt *Route) name(in reflect.Value, variables []string) {
+	for _, f := range rt.fields() {
 		if f.where == "path" && len(variables) > 0 {
-			f.of(reflect.ValueOf(in).Elem()).SetString(variables[0])
+			f.of(in).SetString(variables[0])
 			variables = variables[1:]
 		}
 	}
 }
 
 // values returns the query and the path's variables of a request.
-func (rt Route) values(in reflect.Value) (query url.Values, path map[string]string) {
+func (rt *Route) values(in reflect.Value) (query url.Values, path map[string]string) {
 	query, path = url.Values{}, map[string]string{}
 	for _, f := range rt.fields() {
 		value := f.of(in)

@@ -36,7 +36,6 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
-	"slices"
 
 	"sheaf/internal/problem"
 )
@@ -83,8 +82,9 @@ type Answer struct {
 }
 
 // Op is a Route whose requests are decoded into an In. It answers with an Out as JSON, or without a
-// body if Out is None.
-type Op[In, Out any] struct{ Route }
+// body if Out is None. Methods that return the operation change it, so only definitions call them.
+// The program has them once for each pair of types, so Route does what needs no types.
+type Op[In, Out any] struct{ *Route }
 
 // None is the In of an operation without parameters and body, and the Out of an operation that
 // answers without a body.
@@ -99,66 +99,74 @@ type At[Body any] struct {
 // New defines an operation. who is a role of operators, or one of Anybody, Account, Visitor and
 // Robot. act is the operation's act in the audit log; empty: it changes nothing.
 func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, summary string) Op[In, Out] {
-	o := Op[In, Out]{Route{
-		Method: method, Path: path, For: string(who), Act: string(act), Summary: summary, Status: http.StatusOK,
-		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
-	}}
-	switch o.For {
-	case Robot:
-		o.Tag = "robots"
-	case Anybody, Account, Visitor:
-		o.Tag = "service"
-	default:
-		o.Tag = "operators"
-	}
-	if o.Out == reflect.TypeFor[None]() {
-		o.Status = http.StatusNoContent
-	}
-	o.check()
-	return o
+	return Op[In, Out]{define(method, path, string(who), string(act), summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
 }
 
-// Answering returns the operation with another status of success. text describes that answer;
+func define(method, path, who, act, summary string, in, out reflect.Type) *Route {
+	rt := &Route{Method: method, Path: path, For: who, Act: act, Summary: summary, Status: http.StatusOK, In: in, Out: out}
+	switch who {
+	case Robot:
+		rt.Tag = "robots"
+	case Anybody, Account, Visitor:
+		rt.Tag = "service"
+	default:
+		rt.Tag = "operators"
+	}
+	if out == reflect.TypeFor[None]() {
+		rt.Status = http.StatusNoContent
+	}
+	rt.check()
+	return rt
+}
+
+// Answering returns the operation, with another status of success. text describes that answer;
 // empty: the usual description.
 func (o Op[In, Out]) Answering(status int, text string) Op[In, Out] {
 	o.Status, o.Text = status, text
 	return o
 }
 
-// Saying returns the operation with a further text for the description.
+// Saying returns the operation, with a further text for the description.
 func (o Op[In, Out]) Saying(long string) Op[In, Out] {
 	o.Long = long
 	return o
 }
 
-// Under returns the operation in a chapter of the description.
+// Under returns the operation, put into a chapter of the description.
 func (o Op[In, Out]) Under(tag string) Op[In, Out] {
 	o.Tag = tag
 	return o
 }
 
-// Optional returns the operation for requests that may have no body.
+// Optional returns the operation, now for requests that may have no body.
 func (o Op[In, Out]) Optional() Op[In, Out] {
 	o.BodyOptional = true
 	return o
 }
 
-// Also returns the operation with one more kind of answer.
+// Also returns the operation, with one more kind of answer.
 func (o Op[In, Out]) Also(status int, media, text string) Op[In, Out] {
-	o.Answers = append(slices.Clone(o.Answers), Answer{status, media, text})
+	o.also(status, text, media)
 	return o
 }
 
-// Sends returns the operation with media types of the answer of success, instead of JSON.
+// Sends returns the operation, with media types of the answer of success instead of JSON.
 func (o Op[In, Out]) Sends(media ...string) Op[In, Out] {
 	o.raw = true
-	for _, m := range media {
-		o = o.Also(o.Status, m, "")
-	}
+	o.also(o.Status, "", media...)
 	return o
 }
 
-// Takes returns the operation with media types of the request's body, instead of JSON.
+// also must not be inlined: the program would have it for each pair of types.
+//
+//go:noinline
+func (rt *Route) also(status int, text string, media ...string) {
+	for _, m := range media {
+		rt.Answers = append(rt.Answers, Answer{status, m, text})
+	}
+}
+
+// Takes returns the operation, with media types of the request's body instead of JSON.
 func (o Op[In, Out]) Takes(media ...string) Op[In, Out] {
 	o.Bodies = media
 	return o
@@ -169,7 +177,7 @@ func (o Op[In, Out]) Takes(media ...string) Op[In, Out] {
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
 // Mount adds the handler of a route to a router, behind the check of who calls it.
-type Mount func(Route, Handler)
+type Mount func(*Route, Handler)
 
 // On mounts the operation. do gets the decoded request and returns the answer. It must allow
 // concurrent calls.
@@ -178,9 +186,11 @@ func (o Op[In, Out]) On(mount Mount, do func(context.Context, In) (Out, error)) 
 }
 
 // Raw mounts the operation with a handler that reads the request and writes the answer by itself.
-func (o Op[In, Out]) Raw(mount Mount, do Handler) {
-	parameters := o.parameters()
-	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, with(w, r, parameters)) })
+func (o Op[In, Out]) Raw(mount Mount, do Handler) { o.mount(mount, do) }
+
+func (rt *Route) mount(mount Mount, do Handler) {
+	parameters := rt.parameters()
+	mount(rt, func(w http.ResponseWriter, r *http.Request) error { return do(w, with(w, r, parameters)) })
 }
 
 // Done turns a function that returns only an error into one for On.
@@ -190,21 +200,26 @@ func Done[In any](do func(context.Context, In) error) func(context.Context, In) 
 
 // Handler returns a handler that decodes the request, calls do and encodes the answer.
 func (o Op[In, Out]) Handler(do func(context.Context, In) (Out, error)) Handler {
-	parameters := o.parameters()
+	return o.handler(func(ctx context.Context, in any) (any, error) { return do(ctx, *in.(*In)) })
+}
+
+// handler is Handler for any types. do gets a pointer to the request.
+func (rt *Route) handler(do func(ctx context.Context, in any) (any, error)) Handler {
+	parameters := rt.parameters()
 	return func(w http.ResponseWriter, r *http.Request) error {
-		in, err := o.Read(w, r)
+		in := reflect.New(rt.In)
+		if err := rt.read(w, r, in.Elem()); err != nil {
+			return err
+		}
+		out, err := do(with(w, r, parameters).Context(), in.Interface())
 		if err != nil {
 			return err
 		}
-		out, err := do(with(w, r, parameters).Context(), in)
-		if err != nil {
-			return err
-		}
-		if o.Status == http.StatusNoContent {
-			w.WriteHeader(o.Status)
+		if rt.Status == http.StatusNoContent {
+			w.WriteHeader(rt.Status)
 			return nil
 		}
-		return problem.JSON(w, o.Status, out)
+		return problem.JSON(w, rt.Status, out)
 	}
 }
 
@@ -253,25 +268,25 @@ func Link(ctx context.Context, relation string, changed map[string]string) {
 
 // List returns the routes that a function mounts. It calls no handler, so the function may be a
 // method of a zero value.
-func List(register func(Mount)) (list []Route) {
-	register(func(rt Route, _ Handler) { list = append(list, rt) })
+func List(register func(Mount)) (list []*Route) {
+	register(func(rt *Route, _ Handler) { list = append(list, rt) })
 	return list
 }
 
-// At returns the route at another path, with another request.
-func (rt Route) At(path string, in any) Route {
-	rt.Path, rt.In = path, reflect.TypeOf(in)
-	return rt
+// At returns the route with another method, path and request. It does not change rt.
+func (rt Route) At(method, path string, in any) *Route {
+	rt.Method, rt.Path, rt.In = method, path, reflect.TypeOf(in)
+	return &rt
 }
 
 // variable is a variable of a path, with its pattern if it has one.
 var variable = regexp.MustCompile(`\{(\w+)(?::[^{}]*(?:\{[^{}]*\}[^{}]*)*)?\}`)
 
 // Template returns the path with its variables as {name}.
-func (rt Route) Template() string { return variable.ReplaceAllString(rt.Path, "{$1}") }
+func (rt *Route) Template() string { return variable.ReplaceAllString(rt.Path, "{$1}") }
 
 // variables returns the names of the path's variables.
-func (rt Route) variables() (names []string) {
+func (rt *Route) variables() (names []string) {
 	for _, found := range variable.FindAllStringSubmatch(rt.Path, -1) {
 		names = append(names, found[1])
 	}

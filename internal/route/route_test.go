@@ -47,7 +47,7 @@ var (
 func serve(t *testing.T, removed *string) http.Handler {
 	t.Helper()
 	r := mux.NewRouter()
-	mount := func(op route.Route, h route.Handler) {
+	mount := func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, problem.Handler(slog.New(slog.DiscardHandler), h)).Methods(op.Method)
 	}
 	find.On(mount, func(ctx context.Context, in search) (search, error) {

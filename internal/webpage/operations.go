@@ -61,6 +61,6 @@ var (
 )
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route {
-	return []route.Route{chooser.Route, static.Route, icon.Route, oldIcon.Route}
+func Routes() []*route.Route {
+	return []*route.Route{chooser.Route, static.Route, icon.Route, oldIcon.Route}
 }

@@ -54,7 +54,7 @@ func (h *AccountsHandler) register(operators, owners route.Mount) {
 }
 
 // AccountRoutes returns the operations, for the API's description.
-func AccountRoutes() []route.Route {
+func AccountRoutes() []*route.Route {
 	h := new(AccountsHandler)
 	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
 }

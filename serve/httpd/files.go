@@ -54,7 +54,7 @@ func (f *Files) Register(r *mux.Router, g *guard.Guard) {
 }
 
 // FileRoutes returns the operations, for the API's description.
-func FileRoutes() []route.Route { return append(route.List(new(Files).register), atTree.Route) }
+func FileRoutes() []*route.Route { return append(route.List(new(Files).register), atTree.Route) }
 
 func (f *Files) register(mount route.Mount) {
 	inTree.Raw(mount, guard.Raw(f.tree))

@@ -149,7 +149,7 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 }
 
 // QueryRoutes returns the operations, for the API's description.
-func QueryRoutes() []route.Route {
+func QueryRoutes() []*route.Route {
 	return slices.Concat(route.List(func(mount route.Mount) { new(Queries).register(mount, mount, mount) }), route.List(new(jobsHandler).register))
 }
 

@@ -67,7 +67,7 @@ func (h *WatchesHandler) Register(r *mux.Router, g *guard.Guard) {
 }
 
 // WatchRoutes returns the operations, for the API's description.
-func WatchRoutes() []route.Route {
+func WatchRoutes() []*route.Route {
 	return route.List(func(mount route.Mount) { new(WatchesHandler).register(mount, mount) })
 }
 

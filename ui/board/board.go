@@ -102,7 +102,7 @@ func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failur
 		http.Redirect(w, r, Path, http.StatusMovedPermanently)
 	})
 	gate := opt.Gate.Mount(r, opt.Log, nil)
-	b.register(func(op route.Route, h route.Handler) {
+	b.register(func(op *route.Route, h route.Handler) {
 		if op.Method == http.MethodGet && op.Path != pathLive {
 			h = b.bounded(h)
 		}

@@ -136,6 +136,6 @@ func (b *board) register(mount route.Mount, all bool) {
 }
 
 // Routes returns all pages, for the API description.
-func Routes() []route.Route {
+func Routes() []*route.Route {
 	return append(route.List(func(mount route.Mount) { new(board).register(mount, true) }), atBoard.Route)
 }

@@ -110,7 +110,7 @@ func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
 }
 
 // PartnerRoutes returns the page, for the API description.
-func PartnerRoutes() []route.Route { return []route.Route{signedPage.Route} }
+func PartnerRoutes() []*route.Route { return []*route.Route{signedPage.Route} }
 
 // Limits of the page.
 const (

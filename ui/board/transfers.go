@@ -43,7 +43,7 @@ func registerTransfers(mount route.Mount, of *transfers.Log, running *transfers.
 }
 
 // TransferRoutes returns the operations on transfers, for the API description.
-func TransferRoutes() []route.Route {
+func TransferRoutes() []*route.Route {
 	return route.List(func(mount route.Mount) { registerTransfers(mount, nil, nil, nil) })
 }
 

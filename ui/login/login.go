@@ -84,7 +84,7 @@ const (
 	goneLink = "The page says that the link is good no more"
 )
 
-var operations = []route.Route{
+var operations = []*route.Route{
 	webpage.Get[nextQuery](session.PathLogin, route.Anybody, "The page by which accounts and operators log in with a browser").Route,
 	webpage.Form[loginForm](session.PathLogin, route.Anybody, audit.None, "Begin a session", loggedIn).Also(http.StatusForbidden, html, "The page again: name or password is wrong, or the account is suspended").Also(http.StatusTooManyRequests, html, "The page again: too many wrong passwords").Route,
 	webpage.Lead[nextQuery](pathOIDC, route.Anybody, http.StatusSeeOther, "Leads to the OpenID provider, where the settings name one", "To the provider").Route,
@@ -97,7 +97,7 @@ var operations = []route.Route{
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []route.Route { return operations }
+func Routes() []*route.Route { return operations }
 
 // Register mounts the pages. It returns an error if a required option is missing.
 func Register(r *mux.Router, opt Options) error {

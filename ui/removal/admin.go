@@ -56,7 +56,7 @@ func (d *Desk) registerAdmin(mount route.Mount) {
 }
 
 // Routes returns all operations, for the API description.
-func Routes() []route.Route {
+func Routes() []*route.Route {
 	return append(route.List(new(Desk).registerAdmin), showForm.Route, takeForm.Route, showOwn.Route, prove.Route)
 }
 

@@ -107,15 +107,15 @@ var (
 )
 
 // VisitRoutes returns the operations, for the API description.
-func VisitRoutes() []route.Route {
-	return []route.Route{showVisits.Route, takeVisit.Route, checkVisit.Route}
+func VisitRoutes() []*route.Route {
+	return []*route.Route{showVisits.Route, takeVisit.Route, checkVisit.Route}
 }
 
 // Register mounts the page and its JSON.
 func (v *Visits) Register(r *mux.Router, g *guard.Guard) {
 	r.Handle(api.PathRobots, problem.Within(g.Public(v.show))).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(api.PathRobots, problem.Within(g.Public(v.take))).Methods(http.MethodPost)
-	checkVisit.On(func(op route.Route, h route.Handler) {
+	checkVisit.On(func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, problem.Within(g.Public(func(w http.ResponseWriter, r *http.Request) error {
 			if err := v.admit(r); err != nil {
 				return err

@@ -354,7 +354,7 @@ var (
 
 // register mounts the operations, for GET and HEAD.
 func (h *health) register(r *mux.Router) {
-	for op, serve := range map[*route.Route]http.HandlerFunc{&live.Route: h.serveLive, &ready.Route: h.serveReady, &healthy.Route: h.serveHealth} {
+	for op, serve := range map[*route.Route]http.HandlerFunc{live.Route: h.serveLive, ready.Route: h.serveReady, healthy.Route: h.serveHealth} {
 		r.HandleFunc(op.Path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 }

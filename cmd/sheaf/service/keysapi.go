@@ -74,7 +74,7 @@ func (a *keysAPI) register(mount route.Mount) {
 }
 
 // routes returns the operations that this package defines, for the API description.
-func routes() []route.Route {
+func routes() []*route.Route {
 	return append(route.List(new(keysAPI).register), SaveState.Route, live.Route, ready.Route, healthy.Route)
 }
 

@@ -55,15 +55,15 @@ var openapiVariables = map[string]string{
 var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
 
 // openapiRoutes returns the operations of all rooms, and more, the service's own operations.
-func openapiRoutes(more []route.Route) []route.Route {
+func openapiRoutes(more []*route.Route) []*route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
 		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(), removal.VisitRoutes(),
-		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{openapiPath.Route})
+		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []*route.Route{openapiPath.Route})
 }
 
 // openapiDocument returns the whole description, as YAML. more are the service's own operations.
-func openapiDocument(more ...route.Route) ([]byte, error) {
+func openapiDocument(more ...*route.Route) ([]byte, error) {
 	var d route.Document
 	if err := yaml.Unmarshal(openapiFrame, &d); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func openapiDocument(more ...route.Route) ([]byte, error) {
 }
 
 // registerOpenapi mounts the description. Anybody may read it.
-func registerOpenapi(r *mux.Router, log *slog.Logger, more ...route.Route) {
+func registerOpenapi(r *mux.Router, log *slog.Logger, more ...*route.Route) {
 	document := sync.OnceValues(func() ([]byte, error) { return openapiDocument(more...) })
 	r.Handle(openapiPath.Path, problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
 		text, err := document()

@@ -171,7 +171,7 @@ func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount 
 // such as Consumer. The operations get the account by Account. Operations that only read also
 // answer HEAD and OPTIONS.
 func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explain func(error) error) route.Mount {
-	return func(op route.Route, h route.Handler) {
+	return func(op *route.Route, h route.Handler) {
 		methods := []string{op.Method}
 		if op.Method == http.MethodGet {
 			methods = Reading()
@@ -189,7 +189,7 @@ func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explai
 // Everybody returns a function that mounts operations behind Public. Operations with GET also
 // answer HEAD.
 func (g *Guard) Everybody(r *mux.Router) route.Mount {
-	return func(op route.Route, h route.Handler) {
+	return func(op *route.Route, h route.Handler) {
 		methods := []string{op.Method}
 		if op.Method == http.MethodGet {
 			methods = append(methods, http.MethodHead)

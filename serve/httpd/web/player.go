@@ -65,8 +65,8 @@ type sourceQuery struct {
 }
 
 // PlayerRoutes returns the operation, for the API's description.
-func PlayerRoutes() []route.Route {
-	return []route.Route{route.New[sourceQuery, route.None](http.MethodGet, api.PathReplay, route.Account, audit.None, "ReplayWeb.page at its own origin (setting replay.origin), where the operator has set it up (?source=/a/HOST.wacz)").
+func PlayerRoutes() []*route.Route {
+	return []*route.Route{route.New[sourceQuery, route.None](http.MethodGet, api.PathReplay, route.Account, audit.None, "ReplayWeb.page at its own origin (setting replay.origin), where the operator has set it up (?source=/a/HOST.wacz)").
 		Under("replay").Answering(http.StatusOK, "").Sends("text/html").Route}
 }
 

@@ -59,8 +59,8 @@ func read[In, Out any](path, summary string) route.Op[In, Out] {
 
 // Routes returns the operations, for the API's description. A URL in a path has its own slashes and
 // question mark.
-func Routes() []route.Route {
-	return []route.Route{
+func Routes() []*route.Route {
+	return []*route.Route{
 		read[route.None, route.None](replay.Root+"{timestamp}/{url:.*}", "A stored page as it was at a time, or the list of its versions for *").Saying("Other answers are those of the stored page: its status and media type.").
 			Sends("text/html", "application/octet-stream").Also(http.StatusPartialContent, "", "Ranges of a stored body; pages written for their reader have none").Also(http.StatusFound, "", "To the version that there is").
 			Also(http.StatusNotModified, "", "").Also(http.StatusNotFound, "text/html", "Not stored").Also(http.StatusNotFound, "application/problem+json", "").Route,
