@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"archive/zip"
 	"fmt"
 	"net"
 	"net/http"
@@ -72,10 +71,11 @@ type web struct {
 }
 
 func serveWeb(t *testing.T) *web {
-	packed, err := zip.OpenReader("../../cmd/sheaf/demo/sites.zip")
+	packed, err := os.ReadFile("../../cmd/sheaf/demo/sites.zip.zst")
 	testkit.Must(t, err)
-	t.Cleanup(func() { packed.Close() })
-	saved, err := sites.Open(packed)
+	z, err := sites.Unpack(packed)
+	testkit.Must(t, err)
+	saved, err := sites.Open(z)
 	testkit.Must(t, err)
 	w := &web{saved, map[string]string{}}
 	for _, host := range saved.Hosts() {

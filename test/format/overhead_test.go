@@ -1,7 +1,6 @@
 package format
 
 import (
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -16,17 +15,19 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/cmd/sheaf/demo/sites"
+	"sheaf/internal/testkit"
 )
 
 // BenchmarkOverhead stores the demo's real pages, host by host. It reports how many bytes a record
 // takes more than the same record in a plain warc.gz, with one gzip member each at level 6, of what
 // these consist, and the ratio of the files' sizes.
 func BenchmarkOverhead(b *testing.B) {
-	sites := demoSites(b)
+	all := demoSites(b)
 	var segments, single, warc, plain, records, headers, index float64
 	for b.Loop() {
 		segments, single, warc, plain, records, headers, index = 0, 0, 0, 0, 0, 0, 0
-		for _, s := range sites {
+		for _, s := range all {
 			part := sealSite(b, s)
 			segments += viewSize(b, archive.Members, part)
 			single += viewSize(b, archive.Single, part)
@@ -53,11 +54,10 @@ func BenchmarkOverhead(b *testing.B) {
 // demoSites returns the hosts of the demo's first day, with the headers that a small server sends.
 func demoSites(b *testing.B) []*site {
 	b.Helper()
-	z, err := zip.OpenReader("../../cmd/sheaf/demo/sites.zip")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer z.Close()
+	packed, err := os.ReadFile("../../cmd/sheaf/demo/sites.zip.zst")
+	testkit.Must(b, err)
+	z, err := sites.Unpack(packed)
+	testkit.Must(b, err)
 	hosts := map[string]*site{}
 	var out []*site
 	for _, f := range z.File {

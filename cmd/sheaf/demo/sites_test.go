@@ -1,27 +1,30 @@
 package demo_test
 
 import (
-	"archive/zip"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"testing"
 
 	"sheaf/cmd/sheaf/demo/sites"
+	"sheaf/internal/testkit"
 )
+
+func openSites(t *testing.T) *sites.Web {
+	packed, err := os.ReadFile("sites.zip.zst")
+	testkit.Must(t, err)
+	z, err := sites.Unpack(packed)
+	testkit.Must(t, err)
+	web, err := sites.Open(z)
+	testkit.Must(t, err)
+	return web
+}
 
 // TestEveryPageIsServed asks for each page of each day, as a robot would.
 func TestEveryPageIsServed(t *testing.T) {
-	z, err := zip.OpenReader("sites.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	web, err := sites.Open(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := openSites(t)
 	handler := sites.NewHandler(web)
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -55,15 +58,7 @@ func TestEveryPageIsServed(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	z, err := zip.OpenReader("sites.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	web, err := sites.Open(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := openSites(t)
 	for path, want := range map[string]int{"/none.html": 404, "/html": 301, "/html/": 200, "/../../seeds.txt": 404} {
 		req := httptest.NewRequest(http.MethodGet, "http://im.example.ac.jp/", nil)
 		req.URL.Path = path

@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -13,7 +11,7 @@ import (
 	"sheaf/cmd/sheaf/demo/sites"
 )
 
-//go:embed sites.zip
+//go:embed sites.zip.zst
 var packed []byte
 
 // web serves the bundled sites on loopback. Every host has an address of its own, because a robot
@@ -27,7 +25,7 @@ type web struct {
 }
 
 func startWeb() (*web, error) {
-	z, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	z, err := sites.Unpack(packed)
 	if err != nil {
 		return nil, fmt.Errorf("bundled sites: %w", err)
 	}

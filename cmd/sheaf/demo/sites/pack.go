@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command pack makes the demo's sites.zip from a crawl corpus. It takes the hosts in sources,
+// Command pack makes the demo's sites.zip.zst from a crawl corpus. It takes the hosts in sources,
 // without files to which no page links, and makes the second day from the recorded changes.
 //
 //	go run pack.go CORPUS     where CORPUS holds sites/, days/ and LICENSES/
@@ -9,7 +9,6 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,6 +22,8 @@ import (
 	"strings"
 	"testing/fstest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"sheaf/cmd/sheaf/demo/sites"
 	"sheaf/internal/page"
@@ -68,9 +69,8 @@ func main() {
 	corpus := os.Args[1]
 	var buf bytes.Buffer
 	z := zip.NewWriter(&buf)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	put := func(name string, body []byte) {
-		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)})
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store, Modified: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)})
 		check(err)
 		_, err = w.Write(body)
 		check(err)
@@ -102,8 +102,11 @@ func main() {
 		put(fmt.Sprintf("pages%d.txt", i+1), []byte(strings.Join(pages[i], "\n")+"\n"))
 	}
 	check(z.Close())
-	check(os.WriteFile("../sites.zip", buf.Bytes(), 0o644))
-	log.Printf("sites.zip: %d bytes, %d and %d pages", buf.Len(), len(pages[0]), len(pages[1]))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(16<<20))
+	check(err)
+	packed := e.EncodeAll(buf.Bytes(), nil)
+	check(os.WriteFile("../sites.zip.zst", packed, 0o644))
+	log.Printf("sites.zip.zst: %d bytes, %d and %d pages", len(packed), len(pages[0]), len(pages[1]))
 }
 
 // files returns the kept files of the source's first day, by path.
@@ -193,9 +196,9 @@ func reach(s source, day int, tree map[string][]byte) (urls []string, files map[
 		}
 		urls = append(urls, at)
 		files["/"+name] = true
-		page, err := extract.Links(body, sites.ContentType(name), at)
+		linked, err := page.Links(body, sites.ContentType(name), at)
 		check(err)
-		for _, l := range page.Links {
+		for _, l := range linked.Links {
 			push(l.URL)
 		}
 	}

@@ -4,17 +4,35 @@
 //
 // A web is a tree of files: day1/<host>/<path> and, for changed pages, day2/<host>/<path>;
 // seeds.txt with the URLs to start from; pages1.txt and pages2.txt with every URL that can be
-// reached from them on that day. pack.go makes such a tree from a crawl corpus.
+// reached from them on that day. pack.go makes such a tree from a crawl corpus, and packs it.
 package sites
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
+
+// Unpack returns the files of a packed web: a zip file that stores them as they are, compressed as
+// a whole, because many pages have the same frame.
+func Unpack(packed []byte) (*zip.Reader, error) {
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	plain, err := d.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("packed web: %w", err)
+	}
+	return zip.NewReader(bytes.NewReader(plain), int64(len(plain)))
+}
 
 // Web is a saved web. It is immutable and safe for concurrent use if its files are.
 type Web struct {
