@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -66,7 +67,7 @@ func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error)
 	var all []ImportedCollection
 	for _, b := range batches {
 		if len(all) == 0 || all[len(all)-1].Name != b.Collection.Name {
-			all = append(all, ImportedCollection{Collection: b.Collection, TakenDown: len(takenOf(s, b.Collection.Name)) > 0})
+			all = append(all, ImportedCollection{Collection: b.Collection, TakenDown: CollectionDown(s, b.Collection.Name)})
 		}
 		of := &all[len(all)-1]
 		of.Source, of.Licence = cmp.Or(b.Collection.Source, of.Source), cmp.Or(b.Collection.Licence, of.Licence)
@@ -104,59 +105,28 @@ func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string)
 	if err != nil {
 		return Version{}, 0, err
 	}
-	var stones []Tombstone
-	seen := make(map[string]bool)
-	for _, of := range all {
-		if of.Name != name {
-			continue
-		}
-		for l, err := range of.Entries(ctx, s, "") {
-			if err != nil {
-				return Version{}, 0, err
-			}
-			if !seen[l.Host] {
-				seen[l.Host] = true
-				stones = append(stones, Tombstone{Host: l.Host, Collection: name, Reason: reason, By: by})
-			}
-		}
-	}
-	if len(stones) == 0 {
+	i := slices.IndexFunc(all, func(of ImportedCollection) bool { return of.Name == name })
+	if i < 0 {
 		return Version{}, 0, fmt.Errorf("collection %s: nothing of it is shown: %w", name, ErrNotExist)
 	}
-	v, err := c.Remove(ctx, stones...)
-	return v, len(stones), err
+	v, n, err := c.removeHosts(ctx, all[i].Entries(ctx, s, ""), Tombstone{Collection: name, Reason: reason, By: by})
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("collection %s: nothing of it is shown: %w", name, err)
+	}
+	return v, n, err
 }
 
 // RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if no such
 // take-down is in force.
 func (c *Catalog) RestoreCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
-	s, err := c.Pin(ctx)
-	if err != nil {
-		return Version{}, 0, err
+	v, n, err := c.restoreHosts(ctx, reason, by, func(t Tombstone) bool { return t.Collection == name })
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("collection %s: it is not taken down: %w", name, err)
 	}
-	defer s.Release()
-	stones := takenOf(s, name)
-	if len(stones) == 0 {
-		return Version{}, 0, fmt.Errorf("collection %s: it is not taken down: %w", name, ErrNotExist)
-	}
-	for i := range stones {
-		stones[i] = Tombstone{Host: stones[i].Host, Collection: name, Reason: reason, By: by}
-	}
-	v, err := c.Restore(ctx, stones...)
-	return v, len(stones), err
-}
-
-// takenOf returns the take-downs of a collection that are in force.
-func takenOf(s *Snapshot, name string) (stones []Tombstone) {
-	for _, of := range s.catalog.current().tombstones {
-		for _, t := range of {
-			if t.Act == TakeDown && t.Collection == name {
-				stones = append(stones, t)
-			}
-		}
-	}
-	return stones
+	return v, n, err
 }
 
 // CollectionDown reports whether a take-down of the collection is in force for any host.
-func CollectionDown(s *Snapshot, name string) bool { return len(takenOf(s, name)) > 0 }
+func CollectionDown(s *Snapshot, name string) bool {
+	return len(s.taken(func(t Tombstone) bool { return t.Collection == name })) > 0
+}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,25 +12,14 @@ func DayOf(edition string) string { return edition[:min(len(dayForm), len(editio
 
 // DayEditions returns the editions of a day in the order of publication.
 func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, error) {
-	runs, err := s.live()
-	if err != nil || len(day) != len(dayForm) { // a shorter text begins the names of many editions
-		return nil, err
+	if len(day) != len(dayForm) { // a shorter text begins the names of many editions
+		return nil, nil
 	}
-	var editions []Edition
-	for row, err := range scan(ctx, runs, tableEdition+day) {
-		var e Edition
-		if err == nil {
-			err = rowValue(row, &e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("catalog: editions of %s: %w", day, err)
-		}
-		if DayOf(e.Name) == day {
-			editions = append(editions, e)
-		}
+	editions, err := s.editionsNamed(ctx, day)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: editions of %s: %w", day, err)
 	}
-	slices.SortFunc(editions, func(a, b Edition) int { return cmp.Compare(a.Version, b.Version) })
-	return editions, nil
+	return slices.DeleteFunc(editions, func(e Edition) bool { return DayOf(e.Name) != day }), nil
 }
 
 // Over is how long after a day's end an edition may still be named by that day. See
@@ -51,11 +39,7 @@ func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, c
 		since = end.Add(Over).UTC()
 		complete = !s.catalog.opt.Now().Before(since)
 	}
-	for row, err := range scanFrom(ctx, runs, tableEdition, tableEdition+day+"z") {
-		var e Edition
-		if err == nil {
-			err = rowValue(row, &e)
-		}
+	for e, err := range valuesOf[Edition](scanFrom(ctx, runs, tableEdition, tableEdition+day+"z")) {
 		if err != nil {
 			return since, false, fmt.Errorf("catalog: editions after %s: %w", day, err)
 		}

@@ -12,18 +12,22 @@ import (
 
 // Editions returns all editions in the order of publication.
 func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
+	editions, err := s.editionsNamed(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("catalog: editions: %w", err)
+	}
+	return editions, nil
+}
+
+// editionsNamed returns the editions whose names begin with prefix, in the order of publication.
+func (s *Snapshot) editionsNamed(ctx context.Context, prefix string) (editions []Edition, err error) {
 	runs, err := s.live()
 	if err != nil {
 		return nil, err
 	}
-	var editions []Edition
-	for row, err := range scan(ctx, runs, tableEdition) {
-		var e Edition
-		if err == nil {
-			err = rowValue(row, &e)
-		}
+	for e, err := range valuesOf[Edition](scan(ctx, runs, tableEdition+prefix)) {
 		if err != nil {
-			return nil, fmt.Errorf("catalog: editions: %w", err)
+			return nil, err
 		}
 		editions = append(editions, e)
 	}
@@ -46,42 +50,32 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 // Edition walks the entries that an edition published, in the order of their hosts' keys, and so of
 // their sequence numbers.
 func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
-	return s.EditionAfter(ctx, name, "")
+	return s.editionFrom(ctx, name, "", "")
 }
 
 // EditionAfter is like Edition, but begins behind the host with key after.
 func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[SegmentEntry, error] {
-	return func(yield func(SegmentEntry, error) bool) {
-		r, err := s.editionRun(ctx, name)
-		if err != nil {
-			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
-			return
-		}
-		start := tableHost
-		if after != "" {
-			start += after + "!"
-		}
-		for l, err := range s.entries(ctx, []*run{r}, tableHost, start) {
-			if !yield(l, err) {
-				return
-			}
-		}
+	if after != "" {
+		after += "!"
 	}
+	return s.editionFrom(ctx, name, "", after)
 }
 
 // EditionUnder is like Edition, but walks only hosts whose keys begin with prefix.
 func (s *Snapshot) EditionUnder(ctx context.Context, name, prefix string) iter.Seq2[SegmentEntry, error] {
+	return s.editionFrom(ctx, name, prefix, prefix)
+}
+
+// editionFrom walks the entries of an edition whose keys begin with prefix and are at or behind
+// start.
+func (s *Snapshot) editionFrom(ctx context.Context, name, prefix, start string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		r, err := s.editionRun(ctx, name)
 		if err != nil {
 			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
-		for l, err := range s.entries(ctx, []*run{r}, tableHost+prefix, tableHost+prefix) {
-			if !yield(l, err) {
-				return
-			}
-		}
+		s.entries(ctx, []*run{r}, tableHost+prefix, tableHost+start)(yield)
 	}
 }
 
@@ -169,16 +163,12 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 		start += after + "!" // sorts behind the space that ends the key
 	}
 	var batches []PublishedBatch
-	for row, err := range scanFrom(ctx, runs, tableBatch, start) {
+	for b, err := range valuesOf[batchRow](scanFrom(ctx, runs, tableBatch, start)) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: batches: %w", err)
 		}
 		if limit > 0 && len(batches) == limit {
 			break
-		}
-		var b batchRow
-		if err := rowValue(row, &b); err != nil {
-			return nil, fmt.Errorf("catalog: batches: %w", err)
 		}
 		batches = append(batches, PublishedBatch{b.Batch, b.Version})
 	}

@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -19,48 +21,84 @@ func (c *Catalog) RemoveRobot(ctx context.Context, robot string, since time.Time
 	if err != nil {
 		return Version{}, 0, err
 	}
-	var stones []Tombstone
-	seen := make(map[string]bool)
-	for _, ed := range editions {
-		if ed.Published.Before(since) {
-			continue
-		}
-		for l, err := range s.EditionUnder(ctx, ed.Name, "") {
-			if err != nil {
-				return Version{}, 0, err
+	brought := func(yield func(SegmentEntry, error) bool) {
+		for _, ed := range editions {
+			if ed.Published.Before(since) {
+				continue
 			}
-			if l.Robot == robot && !seen[l.Host] {
-				seen[l.Host] = true
-				stones = append(stones, Tombstone{Host: l.Host, Robot: robot, Since: since, Reason: reason, By: by})
+			for l, err := range s.Edition(ctx, ed.Name) {
+				if (err != nil || l.Robot == robot) && !yield(l, err) {
+					return
+				}
 			}
 		}
 	}
-	if len(stones) == 0 {
-		return Version{}, 0, fmt.Errorf("robot %s: nothing that it brought since %s is shown: %w", robot, since.UTC().Format(time.RFC3339), ErrNotExist)
+	v, n, err := c.removeHosts(ctx, brought, Tombstone{Robot: robot, Since: since, Reason: reason, By: by})
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("robot %s: nothing that it brought since %s is shown: %w", robot, since.UTC().Format(time.RFC3339), err)
 	}
-	v, err := c.Remove(ctx, stones...)
-	return v, len(stones), err
+	return v, n, err
 }
 
 // RestoreRobot lifts the take-downs of RemoveRobot. It returns ErrNotExist if no such take-down is
 // in force.
 func (c *Catalog) RestoreRobot(ctx context.Context, robot, reason, by string) (Version, int, error) {
+	v, n, err := c.restoreHosts(ctx, reason, by, func(t Tombstone) bool { return t.Robot == robot })
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("robot %s: nothing that it brought is taken down: %w", robot, err)
+	}
+	return v, n, err
+}
+
+// removeHosts takes down the host of each entry, as stone says, and returns the number of hosts. It
+// returns ErrNotExist if there is none.
+func (c *Catalog) removeHosts(ctx context.Context, entries iter.Seq2[SegmentEntry, error], stone Tombstone) (Version, int, error) {
+	var stones []Tombstone
+	seen := make(map[string]bool)
+	for l, err := range entries {
+		if err != nil {
+			return Version{}, 0, err
+		}
+		if !seen[l.Host] {
+			seen[l.Host] = true
+			stone.Host = l.Host
+			stones = append(stones, stone)
+		}
+	}
+	if len(stones) == 0 {
+		return Version{}, 0, ErrNotExist
+	}
+	v, err := c.Remove(ctx, stones...)
+	return v, len(stones), err
+}
+
+// restoreHosts lifts the take-downs that match, and returns their number. It returns ErrNotExist if
+// there is none.
+func (c *Catalog) restoreHosts(ctx context.Context, reason, by string, match func(Tombstone) bool) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
 		return Version{}, 0, err
 	}
 	defer s.Release()
-	var stones []Tombstone
-	for _, of := range s.catalog.current().tombstones {
-		for _, t := range of {
-			if t.Act == TakeDown && t.Robot == robot {
-				stones = append(stones, Tombstone{Host: t.Host, Robot: robot, Since: t.Since, Reason: reason, By: by})
-			}
-		}
-	}
+	stones := s.taken(match)
 	if len(stones) == 0 {
-		return Version{}, 0, fmt.Errorf("robot %s: nothing that it brought is taken down: %w", robot, ErrNotExist)
+		return Version{}, 0, ErrNotExist
+	}
+	for i, t := range stones {
+		stones[i] = Tombstone{Host: t.Host, Collection: t.Collection, Robot: t.Robot, Since: t.Since, Reason: reason, By: by}
 	}
 	v, err := c.Restore(ctx, stones...)
 	return v, len(stones), err
+}
+
+// taken returns the take-downs in force that match.
+func (s *Snapshot) taken(match func(Tombstone) bool) (stones []Tombstone) {
+	for _, of := range s.catalog.current().tombstones {
+		for _, t := range of {
+			if t.Act == TakeDown && match(t) {
+				stones = append(stones, t)
+			}
+		}
+	}
+	return stones
 }

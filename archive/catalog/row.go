@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,21 @@ func rowValue(row []byte, v any) error {
 		return fmt.Errorf("row %q: %w: %w", key, err, ErrCorrupt)
 	}
 	return nil
+}
+
+// valuesOf decodes the values of rows. It ends with the first error.
+func valuesOf[T any](rows iter.Seq2[[]byte, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for row, err := range rows {
+			var v T
+			if err == nil {
+				err = rowValue(row, &v)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // hostOfRow returns the host key in the key of an entry's, a summary's or a tombstone's row.

@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -13,20 +13,21 @@ import (
 // from their next Pin on. Tombstones that are in force already are not recorded again, so Remove
 // can be repeated.
 func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, error) {
-	v, err := c.record(ctx, kindRemove, TakeDown, stones, func(head *state) ([]Tombstone, error) {
+	return c.record(ctx, "remove", kindRemove, TakeDown, stones, notDown(stones))
+}
+
+// notDown returns a function that chooses the tombstones whose take-down is not in force.
+func notDown(stones []Tombstone) func(*state) ([]Tombstone, error) {
+	return func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
-	})
-	if err != nil {
-		return Version{}, fmt.Errorf("remove: %w", err)
 	}
-	return v, nil
 }
 
 // Restore lifts the take-downs of the same host, edition, URL prefix, collection and robot. It
 // returns ErrNotExist if one of the take-downs is not in force. Take-downs and lifts remain on
 // record; see Takedowns. Objects that Collect has deleted meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
-	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
+	return c.record(ctx, "restore", kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
 			if !head.tombstones.down(t) {
 				return nil, fmt.Errorf("host %s, edition %q, URL prefix %q, collection %q: no take-down of these is in force: %w", t.Host, t.Edition, t.URLPrefix, t.Collection, ErrNotExist)
@@ -34,33 +35,21 @@ func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, er
 		}
 		return slices.Clone(stones), nil
 	})
-	if err != nil {
-		return Version{}, fmt.Errorf("restore: %w", err)
-	}
-	return v, nil
 }
 
 // Tell records lifts for hosts and editions that another rule than a take-down has hidden until
 // now. So the change feed shows them as lifted. It leaves out hosts and editions whose take-down is
 // in force.
 func (c *Catalog) Tell(ctx context.Context, stones ...Tombstone) (Version, error) {
-	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
-		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
-	})
-	if err != nil {
-		return Version{}, fmt.Errorf("tell: %w", err)
-	}
-	return v, nil
+	return c.record(ctx, "tell", kindRestore, Lift, stones, notDown(stones))
 }
 
-// record appends the tombstones that choose selects for the head, as one version.
-func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
+// record appends the tombstones that choose selects for the head, as one version. Errors begin with
+// what is done.
+func (c *Catalog) record(ctx context.Context, what string, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
 	for _, t := range stones {
-		if t.Host == "" {
-			return Version{}, errors.New("tombstone without host")
-		}
 		if err := checkKeyText("host", Key(t.Host)); err != nil {
-			return Version{}, err
+			return Version{}, fmt.Errorf("%s: tombstone: %w", what, err)
 		}
 	}
 	head, err := c.append(ctx, func(head *state) (*logRecord, error) {
@@ -74,7 +63,7 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 		return c.composeTombstones(ctx, k, head, fresh)
 	})
 	if err != nil {
-		return Version{}, err
+		return Version{}, fmt.Errorf("%s: %w", what, err)
 	}
 	return head.version(), nil
 }
@@ -84,23 +73,20 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 	if !at.After(head.At) { // altered.go tells versions apart by their times
 		at = head.At.Add(time.Millisecond)
 	}
-	sorter := c.newSorter()
+	rows := make(map[string]Tombstone, len(stones))
 	for i, t := range stones {
 		t.At = at
-		row, err := appendRow(nil, tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i)), t)
-		if err != nil {
-			return nil, errors.Join(err, sorter.Close())
-		}
-		if err := sorter.Add(row); err != nil {
-			return nil, errors.Join(err, sorter.Close())
-		}
+		rows[tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i))] = t
 	}
-	rows, err := sorter.Rows(ctx)
+	run, err := c.buildRun(ctx, k, head.N+1, func(w *runWriter) error {
+		for _, key := range slices.Sorted(maps.Keys(rows)) {
+			if err := w.put(key, rows[key]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, errors.Join(err, sorter.Close())
-	}
-	run, err := c.buildRun(ctx, k, head.N+1, func(w *runWriter) error { return w.addAll(ctx, rows) })
-	if err := errors.Join(err, sorter.Close()); err != nil {
 		return nil, err
 	}
 	return &logRecord{
@@ -133,7 +119,7 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 // erase records that all entries that the tombstones cover are deleted. It skips tombstones whose
 // take-down is not in force, and erasures that are recorded already.
 func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
-	_, err := c.record(ctx, kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
+	_, err := c.record(ctx, "erase", kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), func(t Tombstone) bool {
 			recorded := slices.ContainsFunc(head.tombstones[Key(t.Host)], func(o Tombstone) bool {
 				return o.Act == Erase && o.same(t) && o.Through >= t.Through

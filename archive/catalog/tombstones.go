@@ -100,17 +100,7 @@ func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombs
 	if key != "" {
 		prefix += key + " "
 	}
-	return func(yield func(Tombstone, error) bool) {
-		for row, err := range scan(ctx, with, prefix) {
-			var t Tombstone
-			if err == nil {
-				err = rowValue(row, &t)
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
+	return valuesOf[Tombstone](scan(ctx, with, prefix))
 }
 
 // anyDown reports whether a take-down of the host, or of a part of it, is in force. No entry of
