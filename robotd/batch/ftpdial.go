@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/robotd/config"
+
 	"github.com/jlaffaye/ftp"
-	"golang.org/x/net/proxy"
 )
 
 // ftpDialer makes the connections of one FTP session: the control connection first, then one for
@@ -19,16 +20,16 @@ type ftpDialer struct {
 	ctx     context.Context
 	target  *FTP
 	timeout time.Duration
-	dialer  proxy.ContextDialer
+	dialer  config.Dial
 
 	mu    sync.Mutex // guards conns
 	conns []net.Conn // the first is the control connection
 }
 
 func (d *ftpDialer) login() (*ftp.ServerConn, error) {
-	var err error
-	if d.dialer, err = dialBy(d.target.Proxy, &net.Dialer{}); err != nil {
-		return nil, err
+	d.dialer = new(net.Dialer).DialContext
+	if through := d.target.Proxy; through != nil {
+		d.dialer = (&config.Proxy{URL: through, Dial: d.dialer}).DialContext
 	}
 	opts := []ftp.DialOption{ftp.DialWithDialFunc(d.dial), ftp.DialWithShutTimeout(d.timeout)}
 	if d.target.TLS != nil {
@@ -74,7 +75,7 @@ func (d *ftpDialer) dial(network, addr string) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, d.timeout)
 	defer cancel()
-	conn, err := d.dialer.DialContext(ctx, network, addr)
+	conn, err := d.dialer(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -1,20 +1,12 @@
 package batch
 
 import (
-	"bufio"
-	"context"
-	"crypto/tls"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
 
 	"golang.org/x/net/http/httpproxy"
-	"golang.org/x/net/proxy"
 )
 
 // ProxyFunc returns the proxy for a URL, or nil for none.
@@ -73,77 +65,3 @@ func fromEnvironment() ProxyFunc {
 		return ftp(&like)
 	}
 }
-
-// dialBy returns a dialer that connects through a proxy, or directly if through is nil.
-func dialBy(through *url.URL, direct *net.Dialer) (proxy.ContextDialer, error) {
-	if through == nil {
-		return direct, nil
-	}
-	if through.Scheme == "http" || through.Scheme == "https" {
-		return &connect{proxy: through, direct: direct}, nil
-	}
-	dialer, err := proxy.FromURL(through, direct)
-	if err != nil {
-		return nil, err
-	}
-	byContext, ok := dialer.(proxy.ContextDialer)
-	if !ok {
-		return nil, fmt.Errorf("proxy %s: connecting cannot be cancelled", through.Redacted())
-	}
-	return byContext, nil
-}
-
-// connect is a dialer that uses CONNECT (RFC 9110, section 9.3.6).
-type connect struct {
-	proxy  *url.URL
-	direct *net.Dialer
-}
-
-// DialContext connects to addr. The proxy resolves its name.
-func (c *connect) DialContext(ctx context.Context, network, addr string) (_ net.Conn, err error) {
-	port := c.proxy.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[c.proxy.Scheme]
-	}
-	raw, err := c.direct.DialContext(ctx, network, net.JoinHostPort(c.proxy.Hostname(), port))
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	defer func() {
-		if !stop() || err != nil { // the time-out passed, perhaps just now
-			raw.Close()
-			err = errors.Join(err, ctx.Err())
-		}
-	}()
-	conn := raw
-	if c.proxy.Scheme == "https" {
-		conn = tls.Client(raw, &tls.Config{ServerName: c.proxy.Hostname()})
-	}
-	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: addr}, Host: addr, Header: make(http.Header)}
-	if u := c.proxy.User; u != nil {
-		password, _ := u.Password()
-		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
-	}
-	if err := req.Write(conn); err != nil {
-		return nil, err
-	}
-	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, req)
-	if err != nil {
-		return nil, fmt.Errorf("proxy %s: %w", c.proxy.Redacted(), err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, fmt.Errorf("proxy %s: CONNECT %s: %s", c.proxy.Redacted(), addr, resp.Status)
-	}
-	return &ahead{conn, r}, nil // an FTP server speaks first, perhaps in the same packet as the proxy's answer
-}
-
-// ahead is a connection whose first bytes are in a reader's buffer.
-type ahead struct {
-	net.Conn
-	r *bufio.Reader
-}
-
-func (a *ahead) Read(p []byte) (int, error) { return a.r.Read(p) }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/net/proxy"
 
 	"sheaf/internal/peer"
 	"sheaf/internal/weburl"
@@ -168,85 +165,33 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 		wire := f.newWireConn(ctx, conn)
 		return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
 	}
-	p := f.opt.Proxy
-	switch p.Scheme {
-	case "socks5", "socks5h":
-		return f.dialSOCKS(ctx, dialer, addr)
-	case "http", "https":
+	var wire *wireConn
+	p := config.Proxy{URL: f.opt.Proxy, Roots: f.opt.RootCAs, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		wire = f.newWireConn(ctx, conn)
+		return wire, nil
+	}}
+	c := new(connection)
+	var err error
+	switch {
+	case !p.IsHTTP():
+		c.ip = addr.Addr()
+		c.Conn, err = p.DialContext(ctx, "tcp", addr.String())
+	case u.Scheme() == "http":
+		c.absolute, c.proxyKey = true, p.Authorization()
+		c.Conn, err = p.Connect(ctx)
 	default:
-		return nil, &kindError{Local, fmt.Errorf("proxy %s: the scheme is none of http, https, socks5", p.Redacted())}
+		c.Conn, err = p.DialContext(ctx, "tcp", withPort(u.Host(), u.Port()))
 	}
-	conn, err := dialer.DialContext(ctx, "tcp", withPort(p.Host, map[string]string{"http": "80", "https": "443"}[p.Scheme]))
-	if err != nil {
-		return nil, &kindError{Proxy, fmt.Errorf("proxy %s: %w", p.Redacted(), err)}
-	}
-	wire := f.newWireConn(ctx, conn)
-	c := &connection{Conn: wire, wire: wire}
-	if p.Scheme == "https" {
-		c.Conn = tls.Client(wire, &tls.Config{ServerName: p.Hostname(), RootCAs: f.opt.RootCAs})
-	}
-	if p.User != nil {
-		password, _ := p.User.Password()
-		c.proxyKey = "Basic " + base64.StdEncoding.EncodeToString([]byte(p.User.Username()+":"+password))
-	}
-	if u.Scheme() == "http" {
-		c.absolute = true
-		return c, nil
-	}
-	stop := context.AfterFunc(ctx, func() { wire.Close() })
-	defer stop()
-	if err := c.tunnel(withPort(u.Host(), u.Port()), f.opt.MaxHeader); err != nil {
-		wire.Close()
-		return nil, &kindError{Proxy, fmt.Errorf("proxy %s: %w", p.Redacted(), err)}
-	}
-	return c, nil
-}
-
-func (f *Fetcher) dialSOCKS(ctx context.Context, dialer *net.Dialer, addr netip.AddrPort) (*connection, error) {
-	p := f.opt.Proxy
-	var auth *proxy.Auth
-	if p.User != nil {
-		password, _ := p.User.Password()
-		auth = &proxy.Auth{User: p.User.Username(), Password: password}
-	}
-	socks, err := proxy.SOCKS5("tcp", withPort(p.Host, "1080"), auth, dialer)
-	if err != nil {
-		return nil, &kindError{Local, err}
-	}
-	conn, err := socks.(proxy.ContextDialer).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		return nil, &kindError{Proxy, err}
 	}
-	wire := f.newWireConn(ctx, conn)
-	return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
+	c.wire = wire
+	return c, nil
 }
-
-// tunnel asks an HTTP proxy for a connection to target.
-func (c *connection) tunnel(target string, maxHeader int) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", target, target)
-	if c.proxyKey != "" {
-		fmt.Fprintf(&b, "Proxy-Authorization: %s\r\n", c.proxyKey)
-	}
-	b.WriteString("\r\n")
-	if _, err := c.Write([]byte(b.String())); err != nil {
-		return err
-	}
-	// Read byte by byte, since what follows the blank line is not the proxy's.
-	head, err := readHeader(bufio.NewReaderSize(oneByteReader{c.Conn}, 16), maxHeader)
-	if err != nil {
-		return err
-	}
-	if head.status != http.StatusOK || head.cut {
-		return fmt.Errorf("answers %d to CONNECT", head.status)
-	}
-	return nil
-}
-
-// oneByteReader keeps a buffered reader from reading ahead.
-type oneByteReader struct{ net.Conn }
-
-func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1, len(p))]) }
 
 // encrypt begins TLS, as old as 1.0, with the cipher suites that old servers have, but none that is
 // broken. It never renegotiates. A certificate that does not verify ends the connection or, with
