@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"sheaf/internal/loop"
 )
 
@@ -30,11 +28,9 @@ func UsualRounds() Rounds {
 // withChores runs fn with the daemon's chores beside it. The chores end with fn; a chore that fails
 // ends fn.
 func (c *course) withChores(ctx context.Context, fn func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	g, ctx := errgroup.WithContext(ctx)
+	others := []func(context.Context) error{func(ctx context.Context) error { return c.opt.Admission.Watch(ctx, c.opt.Sealer.Seal) }}
 	for _, chore := range c.chores() {
-		g.Go(func() error {
+		others = append(others, func(ctx context.Context) error {
 			for loop.Pause(ctx, time.Until(chore.next(time.Now()))) {
 				if err := chore.do(ctx); err != nil && ctx.Err() == nil {
 					if err := c.opt.Admission.Tolerate(err); err != nil {
@@ -45,12 +41,7 @@ func (c *course) withChores(ctx context.Context, fn func(context.Context) error)
 			return nil
 		})
 	}
-	g.Go(func() error { return c.opt.Admission.Watch(ctx, c.opt.Sealer.Seal) })
-	g.Go(func() error {
-		defer stop()
-		return fn(ctx)
-	})
-	return g.Wait()
+	return beside(ctx, fn, others...)
 }
 
 // chore is something to be done again and again. next returns the next time after now.

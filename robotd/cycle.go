@@ -41,21 +41,20 @@ type courseOptions struct {
 // The methods of a course must not be called concurrently.
 type course struct{ opt courseOptions }
 
-func newCourse(opt courseOptions) *course { return &course{opt} }
-
-// Run runs one cycle after another until ctx ends.
-func (c *course) Run(ctx context.Context) error { return c.withProber(ctx, c.run) }
+// Run runs one cycle after another until ctx ends. A probe goes on when a cycle ends.
+func (c *course) Run(ctx context.Context) error { return beside(ctx, c.run, c.opt.Prober.Run) }
 
 // Cycle runs one cycle: the one that was interrupted, or the next. The batch is then in the spool.
-func (c *course) Cycle(ctx context.Context) error { return c.withProber(ctx, c.cycle) }
+func (c *course) Cycle(ctx context.Context) error { return beside(ctx, c.cycle, c.opt.Prober.Run) }
 
-// withProber runs fn with the prober beside it: a probe goes on when a cycle ends. The prober ends
-// with fn.
-func (c *course) withProber(ctx context.Context, fn func(context.Context) error) error {
+// beside runs fn, and others beside it. They end with fn; one that fails ends fn.
+func beside(ctx context.Context, fn func(context.Context) error, others ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.opt.Prober.Run(ctx) })
+	for _, other := range others {
+		g.Go(func() error { return other(ctx) })
+	}
 	g.Go(func() error {
 		defer stop()
 		return fn(ctx)

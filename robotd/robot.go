@@ -292,11 +292,11 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
 		Troubles: r.troubles, Signing: r.signing, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})
-	r.course = newCourse(courseOptions{
+	r.course = &course{courseOptions{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,
 		Crawler: r.crawler, Session: r.session, Prober: prober, Sealer: r.sealer, Rounds: r.world.rounds,
 		SaveStatus: r.saveStatus, Statistics: r.logStatistics, Log: r.log,
-	})
+	}}
 	return nil
 }
 

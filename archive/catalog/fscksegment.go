@@ -2,11 +2,8 @@ package catalog
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 
 	"sheaf/archive/store"
 	"sheaf/internal/wire"
@@ -59,12 +56,11 @@ func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
 		if err != nil {
 			return err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, r)
+		got, _, err := wire.DigestOf(r)
 		if err := errors.Join(err, r.Close()); err != nil {
 			return err
 		}
-		if got := hex.EncodeToString(h.Sum(nil)); got != e.SHA256 {
+		if got != e.SHA256 {
 			return fmt.Errorf("SHA-256 is %s, the catalog says %s", got, e.SHA256)
 		}
 		return nil

@@ -2,13 +2,12 @@ package catalog
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 const (
@@ -86,7 +85,7 @@ func (b logbook) read(ctx context.Context, n int64) (*logEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &logEntry{digest: digest(data)}
+	e := &logEntry{digest: wire.Digest(data)}
 	if err := json.Unmarshal(data, &e.logRecord); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", versionKey(n), err, ErrCorrupt)
 	}
@@ -107,9 +106,4 @@ func (b logbook) append(ctx context.Context, prev *logEntry, r logRecord) error 
 		return err
 	}
 	return b.Append(ctx, r.N, data)
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

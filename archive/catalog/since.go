@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 // Since walks the entries and erasures after sequence number since, in the order of sequence
@@ -143,5 +144,5 @@ func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("catalog: version %d: %w", n, err)
 	}
-	return digest(data), nil
+	return wire.Digest(data), nil
 }

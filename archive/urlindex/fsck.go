@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"strings"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 // Check checks that the log has no gaps and its chain of digests is intact, that the index is of
@@ -176,12 +175,8 @@ func (c *check) digest(ctx context.Context, key string, f file) error {
 	if err != nil {
 		return err
 	}
-	h := sortedrun.NewOutput(io.Discard)
-	_, err = io.Copy(h, r)
-	if err := errors.Join(err, r.Close()); err != nil {
-		return err
-	}
-	got, err := h.Finish()
+	got, _, err := wire.DigestOf(r)
+	err = errors.Join(err, r.Close())
 	if err == nil && got != f.SHA256 {
 		err = fmt.Errorf("%s: SHA-256 is %s, the state says %s", key[strings.LastIndexByte(key, '/')+1:], got, f.SHA256)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 // run is a live run whose list of pages is in memory. It may be used concurrently.
@@ -28,7 +29,7 @@ func openRun(ctx context.Context, st store.Store, c *readCache, ref runRef) (*ru
 	if err != nil {
 		return nil, damaged(err)
 	}
-	if got := digest(data); got != ref.Pages.SHA256 {
+	if got := wire.Digest(data); got != ref.Pages.SHA256 {
 		return nil, fmt.Errorf("%s/%s: SHA-256 is %s, the state says %s: %w", ref.Name, filePages, got, ref.Pages.SHA256, ErrCorrupt)
 	}
 	if r.pages, err = parsePages(string(data), &r.runRef); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"sheaf/archive/sortedrun"
+	"sheaf/internal/wire"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -109,7 +110,7 @@ func (w *runWriter) finish() (ref runRef, pages []byte, err error) {
 	if w.ref.Idx, err = described(w.idx); err != nil {
 		return ref, nil, err
 	}
-	w.ref.Pages = file{Size: int64(len(w.pages)), SHA256: digest(w.pages)}
+	w.ref.Pages = file{Size: int64(len(w.pages)), SHA256: wire.Digest(w.pages)}
 	return w.ref, w.pages, nil
 }
 

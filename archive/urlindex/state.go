@@ -2,8 +2,6 @@ package urlindex
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 // KeyPrefix begins the keys of all the index's objects.
@@ -97,7 +96,7 @@ func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	if err != nil {
 		s, err = state{N: n}, fmt.Errorf("%s: %w", stateKey(n), err)
 	}
-	return &entry{s, digest(data)}, err
+	return &entry{s, wire.Digest(data)}, err
 }
 
 // parseState parses the bytes of state n.
@@ -145,12 +144,7 @@ func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error
 	if err != nil {
 		return nil, err
 	}
-	return &entry{s, digest(data)}, nil
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return &entry{s, wire.Digest(data)}, nil
 }
 
 // The objects of a run. Together they are a ZipNum cluster.

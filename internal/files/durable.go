@@ -1,8 +1,10 @@
 package files
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,13 +20,20 @@ type Disk struct{ System }
 // WriteFile replaces the file at path by one with data. Readers see either the old content or the
 // new one. Concurrent calls must not use the same path.
 func (d Disk) WriteFile(path string, data []byte, perm fs.FileMode) error {
+	return d.WriteWith(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteWith is WriteFile for what fill writes.
+func (d Disk) WriteWith(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	temp := path + TempSuffix
 	f, err := d.Create(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -68,6 +77,17 @@ func (d Disk) Drop(path string) error {
 
 // WriteFile replaces the file at path. The owner's group may read it.
 func WriteFile(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o640) }
+
+// WriteWith is WriteFile for what fill writes, through a buffer.
+func WriteWith(path string, fill func(io.Writer) error) error {
+	return Disk{Host{}}.WriteWith(path, 0o640, func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 256<<10)
+		if err := fill(b); err != nil {
+			return err
+		}
+		return b.Flush()
+	})
+}
 
 // WriteSecret replaces the file at path. Only its owner may read it.
 func WriteSecret(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o600) }

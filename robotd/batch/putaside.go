@@ -1,9 +1,6 @@
 package batch
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
 	"os"
 
 	"sheaf/internal/wire"
@@ -40,7 +37,6 @@ func intact(b Spooled) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return n == b.Size && hex.EncodeToString(h.Sum(nil)) == b.SHA256, err
+	digest, n, err := wire.DigestOf(f)
+	return n == b.Size && digest == b.SHA256, err
 }

@@ -114,7 +114,7 @@ func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.Ba
 
 // recover completes at start what a crash has left in sealing.
 func (s *Store) recover(generation int64) error {
-	torn, err := filepath.Glob(s.path(spoolDir, "*"+unfinished))
+	torn, err := filepath.Glob(s.path(spoolDir, "*"+files.TempSuffix))
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	if err != nil {
 		return nil, err
 	}
-	err = writeFile(s.batchPath(id), func(w io.Writer) error { return s.join(ctx, w, m, paths, written, report) })
+	err = files.WriteWith(s.batchPath(id), func(w io.Writer) error { return s.join(ctx, w, m, paths, written, report) })
 	if errors.Is(err, errNoPage) {
 		return nil, nil
 	}
@@ -270,10 +270,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	if signed, err = m.Sign(s.opt.Key); err != nil {
 		return nil, err
 	}
-	err = writeFile(s.manifestPath(id), func(w io.Writer) error {
-		_, err := w.Write(signed)
-		return err
-	})
+	err = files.WriteFile(s.manifestPath(id), signed)
 	s.opt.Log.InfoContext(ctx, "batch made", "batch", id, "hosts", len(m.Hosts), "bytes", m.Size)
 	return signed, err
 }

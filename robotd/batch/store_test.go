@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -228,7 +229,7 @@ func TestCrashWhileSealing(t *testing.T) {
 			}
 		},
 		"batch half written": func(t *testing.T, s *Store, id wire.BatchID) {
-			if err := os.WriteFile(s.batchPath(id)+unfinished, []byte("half"), 0o644); err != nil {
+			if err := os.WriteFile(s.batchPath(id)+files.TempSuffix, []byte("half"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		},

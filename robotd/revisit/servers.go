@@ -1,14 +1,13 @@
 package revisit
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -149,26 +148,14 @@ func (s *Servers) Save() error {
 	if !s.dirty {
 		return nil
 	}
-	temp := s.path + files.TempSuffix
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f) // in pieces: the file is much larger than the data in memory
-	for name, p := range s.all {
-		if _, err = w.WriteString(p.line(name)); err != nil {
-			break
+	err := files.WriteWith(s.path, func(w io.Writer) error { // in pieces: the file is much larger than the data in memory
+		for name, p := range s.all {
+			if _, err := io.WriteString(w, p.line(name)); err != nil {
+				return err
+			}
 		}
-	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	s.dirty = false
-	return files.Disk{System: files.Host{}}.Move(temp, s.path)
+		return nil
+	})
+	s.dirty = err != nil
+	return err
 }

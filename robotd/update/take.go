@@ -2,8 +2,6 @@ package update
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -74,8 +72,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(offer.Release))
-	text := hex.EncodeToString(sum[:])
+	text := wire.Digest([]byte(offer.Release))
 	switch {
 	case r.Counter < max(s.Seen, u.Parent.Counter):
 		return fmt.Errorf("%w: %d after %d", ErrReplayed, r.Counter, max(s.Seen, u.Parent.Counter))
@@ -192,12 +189,9 @@ func holds(path, digest string) error {
 		return err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return err
+	got, _, err := wire.DigestOf(f)
+	if err == nil && got != digest {
+		err = fmt.Errorf("%s: its SHA-256 is %s, want %s", filepath.Base(path), got, digest)
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
-		return fmt.Errorf("%s: its SHA-256 is %s, want %s", filepath.Base(path), got, digest)
-	}
-	return nil
+	return err
 }
