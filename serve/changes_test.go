@@ -370,7 +370,7 @@ func (p *past) compare(what string, got, want map[string]string) {
 // came late meanwhile, and at whichever write of these the service was killed. No line names a page
 // that nobody may see.
 func TestDaysLeadFromStateToState(t *testing.T) {
-	histories := 24
+	histories := 16
 	if testkit.Full() {
 		histories = 1000
 	}
