@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,6 +333,41 @@ type opens struct {
 func (o *opens) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	o.n.Add(1)
 	return o.Store.Open(ctx, key, off, n)
+}
+
+// Where a host's records lie is told with few reads, also if one of them is taken down and the
+// cache holds the indexes of some segments only: the answer's lines take the segments in turn.
+func TestPlacesSpareReads(t *testing.T) {
+	const pages, editions = 50, 5
+	s := servetest.New(t, nil)
+	const host = "www.example.org"
+	for e := range editions {
+		var batch []*archive.Record
+		for n := range pages {
+			batch = append(batch, servetest.Page(fmt.Sprintf("http://%s/%03d", host, n), fmt.Sprint(n, e), dayOne.AddDate(0, 0, e)))
+		}
+		s.Publish(fmt.Sprintf("202611%02d", 2+e), map[string][]*archive.Record{host: batch})
+	}
+	s.Index()
+	_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, URLPrefix: "http://" + host + "/007", Reason: "asked", By: "op"})
+	testkit.Must(t, err)
+	counted := &opens{Store: s.Store}
+	l, err := serve.NewLibrary(serve.Options{
+		Catalog: s.Catalog, Store: counted, Accounts: s.Accounts, CacheBytes: 100 << 10, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{}),
+	})
+	testkit.Must(t, err)
+	q, err := records.ParseQuery(url.Values{"url": {host + "/*"}, "limit": {"1000"}}, nil)
+	testkit.Must(t, err)
+	n := 0
+	_, err = q.Run(t.Context(), l.Records, everyone, records.Budget{}, func(c records.Record) error {
+		n++
+		_, _, err := c.Place(t.Context())
+		return err
+	})
+	testkit.Must(t, err)
+	if reads := counted.n.Load(); n != (pages-1)*editions || reads > 3*editions {
+		t.Errorf("%d records by %d reads, want at most %d", n, reads, 3*editions)
+	}
 }
 
 // With the index, a walk over very many tiny hosts does not read an object for each of them,

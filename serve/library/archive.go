@@ -155,16 +155,9 @@ func (a Archive) editionModified(ctx context.Context, published time.Time) (time
 
 // touched reports whether records of the archive's segments are taken down by their URLs or hidden.
 func (a Archive) touched(ctx context.Context) (bool, error) {
-	for _, seg := range a.segments {
-		if !a.host.MayLack(seg) {
-			continue
-		}
-		index, err := a.host.from.Segments.Index(ctx, seg)
-		if err != nil {
-			return false, err
-		}
-		if a.host.Left(seg, index) != nil {
-			return true, nil
+	for i := range a.segments {
+		if out, err := a.host.leftOut(ctx, &a.segments[i]); err != nil || len(out) > 0 {
+			return true, err
 		}
 	}
 	return false, nil

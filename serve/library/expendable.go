@@ -40,7 +40,7 @@ func (x *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntr
 		})
 	}
 	if err := read.Wait(); err != nil {
-		return nil, fmt.Errorf("index of %s: %w", segments[0].Host, err)
+		return nil, err
 	}
 	k := &keeping{parts: parts, urls: spots(parts), stays: make([]bool, len(parts))}
 	shown := slices.Clone(parts)

@@ -86,7 +86,7 @@ func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archiv
 	return cache.GetOrCompute(ctx, s.Memo, "index "+seg.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
 		index, err := s.ReadIndex(ctx, seg)
 		if err != nil {
-			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)
+			return nil, 0, err
 		}
 		return index, int64(1+len(index.Cells)) * IndexCost, nil
 	})
@@ -96,9 +96,12 @@ func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archiv
 func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
 	index, err := archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
 	if _, ok := errors.AsType[*archive.FormatError](err); ok && s.Doubt(seg) {
-		return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+		index, err = archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
 	}
-	return index, err
+	if err != nil {
+		return nil, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)
+	}
+	return index, nil
 }
 
 // Doubt notes that a segment's bytes differ from what was published. It reports whether reading

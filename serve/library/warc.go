@@ -1,10 +1,12 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -40,25 +42,57 @@ func warcLength(x *archive.Index) int64 {
 // without the slash before it, and the offset in bytes. The record is the cell at cellOffset in the
 // segment, and before is the length of the segment's records before it in a WARC view.
 func (h Files) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
-	file = h.Place + "/" + seg.Edition + formWARC
-	if h.Lacks() != "" {
-		offset, err = h.Named(seg.Edition).offsetAmongLeft(ctx, seg, cellOffset)
-		return file, offset, err
-	}
-	offset = archive.WARCStart() + before
+	file, offset = h.Place+"/"+seg.Edition+formWARC, archive.WARCStart()+before
 	for i := range h.Segments { // a long list is not copied for each record
 		s := &h.Segments[i]
-		if s.Seq == seg.Seq {
-			return file, offset, nil
-		} else if s.Edition == seg.Edition {
-			length, err := h.recordLength(ctx, *s)
-			if err != nil {
-				return "", 0, err
-			}
-			offset += length
+		if s.Edition != seg.Edition {
+			continue
 		}
+		out, err := h.leftOut(ctx, s)
+		if err != nil {
+			return "", 0, err
+		}
+		if s.Seq == seg.Seq {
+			n, _ := slices.BinarySearchFunc(out, cellOffset, func(c leftOut, offset int64) int { return cmp.Compare(c.offset, offset) })
+			return file, offset - lengthOf(out[:n]), nil
+		}
+		length, err := h.recordLength(ctx, *s)
+		if err != nil {
+			return "", 0, err
+		}
+		offset += length - lengthOf(out)
 	}
 	return "", 0, fmt.Errorf("%s: the edition lacks the segment %d", file, seg.Seq)
+}
+
+// leftOut is a record that is taken down or hidden: its cell's offset in its segment, and the
+// length of all such records of the segment up to it in a WARC view.
+type leftOut struct{ offset, end int64 }
+
+func lengthOf(out []leftOut) int64 {
+	if n := len(out); n > 0 {
+		return out[n-1].end
+	}
+	return 0
+}
+
+// leftOut returns what a segment lacks, in its order.
+func (h Files) leftOut(ctx context.Context, seg *catalog.SegmentEntry) ([]leftOut, error) {
+	if !h.MayLack(*seg) {
+		return nil, nil
+	}
+	return cache.GetOrCompute(ctx, h.from.Memo, fmt.Sprint("left out ", seg.Seq, " ", seg.SHA256, h.Lacks()), func(ctx context.Context) (out []leftOut, cost int64, err error) {
+		index, err := h.from.Segments.ReadIndex(ctx, *seg) // not cached: it would push out many such lists
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range index.Cells {
+			if c := &index.Cells[i]; h.Gone(*seg, c.URL, c.Time) {
+				out = append(out, leftOut{c.Offset, lengthOf(out) + c.WARCLength()})
+			}
+		}
+		return out, int64(4+len(out)) * 16, nil
+	})
 }
 
 // recordLength returns the length of a segment's records in a WARC view, in bytes.
@@ -71,36 +105,6 @@ func (h Files) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int6
 		return 0, err
 	}
 	return warcLength(index), nil
-}
-
-// offsetAmongLeft returns a record's offset in an archive without the records that are taken down
-// or hidden.
-func (a Archive) offsetAmongLeft(ctx context.Context, seg catalog.SegmentEntry, cellOffset int64) (int64, error) {
-	type cell struct{ seq, offset int64 }
-	offsets, err := cache.GetOrCompute(ctx, a.host.from.Memo, a.key("places"), func(ctx context.Context) (map[cell]int64, int64, error) {
-		parts, segments, err := a.parts(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		offsets := make(map[cell]int64)
-		at := archive.WARCStart()
-		for i, p := range parts {
-			for n := range chosen(p) {
-				of := &p.Index.Cells[n]
-				offsets[cell{segments[i].Seq, of.Offset}] = at
-				at += of.WARCLength()
-			}
-		}
-		return offsets, int64(1+len(offsets)) * 64, nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	at, ok := offsets[cell{seg.Seq, cellOffset}]
-	if !ok {
-		return 0, ErrNotFound
-	}
-	return at, nil
 }
 
 // maxHashed is the size up to which the data of a WACZ is read for its digest, if the catalog does
