@@ -147,22 +147,25 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 
 // SetKind derives the kind from the numbers, the media type and part. For a page or a Partial it
 // also sets the name; for a revisit it sets the date and the URL to which the revisit refers. part
-// is empty or the name of a Partial. refers is empty or in the form of RFC 3339.
+// is empty or the name of a Partial. refers is empty or in the form of RFC 3339. If Name is set
+// before, it must be what naming.FileName returns; host may then be empty.
 func (c *Cell) SetKind(host, refers, refersTo, part string) (err error) {
 	switch {
 	case c.HeaderLen > 0 && part != "":
 		c.Kind, c.Name = Partial, part
 	case c.HeaderLen > 0:
-		c.Kind, c.Name = Page, naming.FileName(host, c.URL)
+		if c.Kind = Page; c.Name == "" {
+			c.Name = naming.FileName(host, c.URL)
+		}
 	case c.MIME == revisitMIME:
-		c.Kind, c.RefersTo = Revisit, refersTo
+		c.Kind, c.Name, c.RefersTo = Revisit, "", refersTo
 		if refers != "" {
 			if c.RefersDate, err = time.Parse(time.RFC3339Nano, refers); err != nil {
 				return fmt.Errorf("refers: %w", err)
 			}
 		}
 	default:
-		c.Kind = Response
+		c.Kind, c.Name = Response, ""
 	}
 	return nil
 }

@@ -108,9 +108,15 @@ func lookUps(b *testing.B, st store.Store, pages, n int, cold bool) float64 {
 		}
 		v, err := reader.Current(ctx)
 		testkit.Must(b, err)
+		rows, err := v.Rows(ctx, Exact(naming.SURT(madeUpURL(random.IntN(hot)))))
+		testkit.Must(b, err)
 		found := 0
-		for _, err := range v.Rows(ctx, Exact(naming.SURT(madeUpURL(random.IntN(hot))))) {
+		for {
+			r, err := rows.Next(ctx)
 			testkit.Must(b, err)
+			if r == nil {
+				break
+			}
 			found++
 		}
 		if found != 30 {

@@ -190,7 +190,7 @@ func (h *history) readAll() error {
 	if err != nil {
 		return err
 	}
-	for _, err := range v.Rows(h.t.Context(), urlindex.Range{}) {
+	for _, err := range rowsOf(h.t.Context(), v, urlindex.Range{}) {
 		if err != nil {
 			return err
 		}

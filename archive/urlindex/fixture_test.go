@@ -192,7 +192,7 @@ func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
 	s.t.Helper()
 	shown := s.shown()
 	var all []*urlindex.Row
-	for r, err := range v.Rows(s.t.Context(), in) {
+	for r, err := range rowsOf(s.t.Context(), v, in) {
 		testkit.Must(s.t, err)
 		if shown[r.Seq] {
 			all = append(all, r)

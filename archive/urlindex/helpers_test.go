@@ -1,10 +1,13 @@
 package urlindex_test
 
 import (
+	"context"
+	"iter"
 	"os"
 	"strconv"
 	"testing"
 
+	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
 )
 
@@ -22,4 +25,18 @@ func fromEnv(name string, otherwise int) int {
 		return n
 	}
 	return otherwise
+}
+
+// rowsOf yields the rows of a range of a view, up to the first error.
+func rowsOf(ctx context.Context, v *urlindex.View, in urlindex.Range) iter.Seq2[*urlindex.Row, error] {
+	return func(yield func(*urlindex.Row, error) bool) {
+		rows, err := v.Rows(ctx, in)
+		for err == nil {
+			var r *urlindex.Row
+			if r, err = rows.Next(ctx); err == nil && (r == nil || !yield(r, nil)) {
+				return
+			}
+		}
+		yield(nil, err)
+	}
 }

@@ -55,7 +55,7 @@ func TestFilePlaces(t *testing.T) {
 	file, err := archive.NewView(archive.WARC, parts)
 	testkit.Must(t, err)
 	n := 0
-	for r, err := range s.view().Rows(t.Context(), urlindex.Range{}) {
+	for r, err := range rowsOf(t.Context(), s.view(), urlindex.Range{}) {
 		testkit.Must(t, err)
 		if r.Filename != "jp/a/"+edition+".warc.gz" {
 			t.Errorf("%s lies in %s", r.URL, r.Filename)
@@ -113,7 +113,7 @@ func TestErasedContentGoes(t *testing.T) {
 	}
 	h.erase("bad.jp")
 	h.update()
-	for r, err := range h.view().Rows(t.Context(), urlindex.Range{}) {
+	for r, err := range rowsOf(t.Context(), h.view(), urlindex.Range{}) {
 		testkit.Must(t, err)
 		if strings.Contains(r.URL, "secret") {
 			t.Errorf("%s of line %d is still there", r.URL, r.Seq)
@@ -190,7 +190,7 @@ func TestAtOnce(t *testing.T) {
 					return
 				}
 				n := int64(0)
-				for _, err := range v.Rows(t.Context(), urlindex.Range{}) {
+				for _, err := range rowsOf(t.Context(), v, urlindex.Range{}) {
 					if err != nil {
 						t.Error(err)
 						return

@@ -37,6 +37,14 @@ func (r *Row) Host() string {
 	return host
 }
 
+// pageName returns the row's Name if the URL alone determines it; otherwise "".
+func (r *Row) pageName() string {
+	if r.Kind == archive.Page {
+		return r.Name
+	}
+	return ""
+}
+
 // edition returns the edition that brought the record.
 func (r *Row) edition() string {
 	return strings.TrimSuffix(r.Filename[strings.LastIndexByte(r.Filename, '/')+1:], warcSuffix)
@@ -135,22 +143,25 @@ func checkLine(line []byte) error {
 }
 
 // parseRow parses a line, with or without its newline.
-func parseRow(line []byte) (*Row, error) {
+func parseRow(line []byte) (*Row, error) { return parseAfter(nil, line) }
+
+// parseAfter is parseRow for a line behind the row before, which may be nil. Rows of one URL follow
+// one another, so what follows from the URL is taken from the row before.
+func parseAfter(before *Row, line []byte) (*Row, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	if err := checkLine(line); err != nil {
 		return nil, err
 	}
-	r, err := parseChecked(line)
+	r, err := parseChecked(before, line)
 	if err != nil {
 		return nil, fmt.Errorf("row of %.100q: %w: %w", head(line), err, ErrCorrupt)
 	}
 	return r, nil
 }
 
-func parseChecked(line []byte) (*Row, error) {
+func parseChecked(before *Row, line []byte) (*Row, error) {
 	h := head(line)
-	key, stamp := string(h[:len(h)-len(timeForm)-1]), string(h[len(h)-len(timeForm):])
-	at, err := time.Parse(timeForm, stamp)
+	at, err := time.Parse(timeForm, string(h[len(h)-len(timeForm):]))
 	if err != nil {
 		return nil, err
 	}
@@ -162,24 +173,36 @@ func parseChecked(line []byte) (*Row, error) {
 			return nil, err
 		}
 	}
-	return j.row(key, at)
+	return j.row(before, h[:len(h)-len(timeForm)-1], at)
 }
 
-// row checks the parsed fields and returns them as a row.
-func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
+// row checks the parsed fields and returns them as a row. before is as in parseAfter.
+func (j *rowJSON) row(before *Row, key []byte, at time.Time) (*Row, error) {
+	r := &Row{Seq: j.Seq, Before: j.Before, Filename: j.Filename}
+	r.URL, r.MIME, r.Digest, r.Truncated = j.URL, j.MIME, j.Digest, j.Truncated
+	host := ""
+	if before != nil && before.URL == j.URL {
+		r.URL, r.Name = before.URL, before.pageName()
+	}
+	if r.Name == "" {
+		var err error
+		if host, err = naming.HostOf(j.URL); err != nil {
+			return nil, err
+		}
+	}
+	if before != nil && before.URLKey == string(key) {
+		r.URLKey = before.URLKey
+	} else {
+		r.URLKey = string(key)
+	}
 	if j.Cell == nil {
 		return nil, fmt.Errorf("cell is missing")
-	}
-	host, err := naming.HostOf(j.URL)
-	if err != nil {
-		return nil, err
 	}
 	status, err := strconv.Atoi(j.Status)
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	r := &Row{Seq: j.Seq, Before: j.Before, Filename: j.Filename}
-	r.URLKey, r.URL, r.MIME, r.Status, r.Digest, r.Truncated = key, j.URL, j.MIME, status, j.Digest, j.Truncated
+	r.Status = status
 	if j.Nanos < 0 || j.Nanos >= int64(time.Second) {
 		return nil, fmt.Errorf("%d nanoseconds", j.Nanos)
 	}

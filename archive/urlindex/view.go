@@ -3,7 +3,6 @@ package urlindex
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"sheaf/archive/sortedrun"
 
@@ -37,31 +36,39 @@ func (v *View) Records() (n int64) {
 	return n
 }
 
-// Rows yields the rows of a range, in order or in reverse. It reads each block only when it needs
-// it. An error ends the walk; the records can then be found in the segments' indexes. The caller
-// may keep the rows.
-func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
-	return func(yield func(*Row, error) bool) {
-		m, err := v.begin(ctx, in)
-		if err != nil {
-			yield(nil, fmt.Errorf("URL index: %w", err))
-			return
-		}
-		for m.Row() != nil {
-			r, err := parseRow(m.Row())
-			if err != nil {
-				yield(nil, fmt.Errorf("URL index: %w", err))
-				return
-			}
-			if !yield(r, nil) {
-				return
-			}
-			if err := m.Next(ctx); err != nil {
-				yield(nil, fmt.Errorf("URL index: %w", err))
-				return
-			}
+// Rows are the rows of a range, in order or in reverse. They must not be used concurrently.
+type Rows struct {
+	merged *sortedrun.Merged
+	last   *Row // nil before the first
+}
+
+// Rows returns the rows of a range. It reads each block only when it needs it.
+func (v *View) Rows(ctx context.Context, in Range) (*Rows, error) {
+	m, err := v.begin(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("URL index: %w", err)
+	}
+	return &Rows{merged: m}, nil
+}
+
+// Next returns the next row, or nil behind the last one. The caller may keep the row. An error ends
+// the walk; the records can then be found in the segments' indexes.
+func (r *Rows) Next(ctx context.Context) (*Row, error) {
+	if r.last != nil {
+		if err := r.merged.Next(ctx); err != nil {
+			return nil, fmt.Errorf("URL index: %w", err)
 		}
 	}
+	line := r.merged.Row()
+	if line == nil {
+		return nil, nil
+	}
+	row, err := parseAfter(r.last, line)
+	if err != nil {
+		return nil, fmt.Errorf("URL index: %w", err)
+	}
+	r.last = row
+	return row, nil
 }
 
 // begin returns the merged rows of a range. It reads the first block of each run in parallel.

@@ -44,7 +44,7 @@ func TestOtherReader(t *testing.T) {
 		urlindex.Prefix("a"), urlindex.Prefix("z"), urlindex.Prefix("jp,a0)/\""),
 	} {
 		want := make(map[string]int)
-		for r, err := range v.Rows(t.Context(), in) {
+		for r, err := range rowsOf(t.Context(), v, in) {
 			testkit.Must(t, err)
 			want[fmt.Sprintf("%s %s %d %d", r.URL, r.Filename, r.FileOffset, r.WARCLength())]++
 		}

@@ -16,8 +16,8 @@ import (
 // Capture is one record, as one account sees it in one version of the catalog. It can be read for
 // hours after the call that returned it, because it does not need the catalog any more.
 type Capture struct {
-	*archive.Cell                      // must not be changed
-	Segment       catalog.SegmentEntry // that has the record
+	*archive.Cell                       // must not be changed
+	Segment       *catalog.SegmentEntry // that has the record; must not be changed
 	// Original is the answer that a Revisit refers to; nil if that is not here, or not any more.
 	// Only Captures sets it.
 	Original *Capture
@@ -62,7 +62,7 @@ func (c *Capture) Body() (*archive.PageView, error) {
 	return archive.PageBodyOf(c.source(), c.Cell)
 }
 
-func (c *Capture) source() archive.Source { return c.finder.records.archive.Segments.Source(c.Segment) }
+func (c *Capture) source() archive.Source { return c.finder.records.archive.Segments.Source(*c.Segment) }
 
 // Record opens the record itself as a WARC file has it, compressed: one gzip member of the WARC
 // header, the stored HTTP header and the body.
@@ -77,7 +77,7 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 // Place says where the record lies in its edition's WARC file of the host: the file's path in the
 // tree, without the slash before it, and the offset in bytes. Its length is WARCLength.
 func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
-	file, offset, err = library.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
+	file, offset, err = library.Of(c.host, c.finder.records.archive).WARCOffset(ctx, *c.Segment, c.Offset, c.before)
 	if err != nil {
 		err = fmt.Errorf("place of %.200s: %w", c.URL, err)
 	}

@@ -45,7 +45,7 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
 	}
 	records := c.finder.records
-	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err, again: records.archive.Segments.Doubt(c.Segment)}
+	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err, again: records.archive.Segments.Doubt(*c.Segment)}
 	records.damaged.Add(1)
 	text := "stored record is damaged: not shown; run sheaf fsck --deep"
 	if e.again {

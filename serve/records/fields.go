@@ -119,7 +119,7 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	if of, ok := strings.CutPrefix(name, warcField); ok {
 		return c.WARCField(ctx, of)
 	}
-	return ofSegment(&c.Segment, name), nil
+	return ofSegment(c.Segment, name), nil
 }
 
 // ofSegment returns the text of a field that all records of a segment share, or "" for any other

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
-	"iter"
+	"sort"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -45,12 +45,12 @@ func (is *found) capture(f *finder) *Capture {
 	if is.in.host == nil || is.in.host.Gone(*is.in.segment, is.cell.URL, is.cell.Time) {
 		return nil
 	}
-	return &Capture{Cell: is.cell, Segment: *is.in.segment, host: is.in.host, finder: f, before: is.before}
+	return &Capture{Cell: is.cell, Segment: is.in.segment, host: is.in.host, finder: f, before: is.before}
 }
 
 // source returns records in the order of a scan, and false behind the last.
 type source interface {
-	next() (found, bool, error)
+	next(ctx context.Context) (found, bool, error)
 }
 
 // unreadable is an error of the URL index.
@@ -74,14 +74,13 @@ func (s scan) each(ctx context.Context, f func(*found) error) error {
 
 // merge scans with one view of the URL index. It sets s.after to how far it came.
 func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) error) error {
-	sources, stop, err := s.sources(ctx, view)
+	sources, err := s.sources(ctx, view)
 	if err != nil {
 		return err
 	}
-	defer stop()
 	queue := &sourceQueue{reverse: s.reverse}
 	for _, from := range sources {
-		first, ok, err := from.next()
+		first, ok, err := from.next(ctx)
 		if err != nil {
 			return err
 		}
@@ -90,10 +89,12 @@ func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) er
 		}
 	}
 	heap.Init(queue)
+	var now found     // the same for all: f gets a pointer to it
+	var done Position // of the last that f has had
 	for len(queue.heads) > 0 {
 		top := &queue.heads[0]
-		now := top.found
-		next, ok, err := top.source.next()
+		now = top.found
+		next, ok, err := top.source.next(ctx)
 		if err != nil {
 			return err
 		}
@@ -106,53 +107,69 @@ func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) er
 		if err := f(&now); err != nil {
 			return err
 		}
-		s.after = &now.at
+		done = now.at
+		s.after = &done
 	}
 	return ctx.Err()
 }
 
-// sources opens the URL index and the other segments' indexes. The caller must call stop.
-func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []source, stop func(), err error) {
-	covered := make(map[int64]segmentOf) // by Seq
+// sources opens the URL index and the other segments' indexes.
+func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []source, err error) {
+	covered := false
 	var rest []segmentOf
 	for _, h := range s.hosts {
 		for i := range h.Segments {
 			switch in := (segmentOf{h, &h.Segments[i]}); {
 			case !s.wanted(in.segment):
 			case view.Covers(in.segment.Seq):
-				covered[in.segment.Seq] = in
+				covered = true
 			default:
 				rest = append(rest, in)
 			}
 		}
 	}
 	segments, err := s.segments(ctx, rest)
+	if err != nil || !covered {
+		return segments, err
+	}
+	rows, err := view.Rows(ctx, s.keys.rows(s.after, s.reverse))
 	if err != nil {
-		return nil, nil, err
+		return nil, unreadable{err}
 	}
-	if len(covered) == 0 {
-		return segments, func() {}, nil
-	}
-	next, stop := iter.Pull2(view.Rows(ctx, s.keys.rows(s.after, s.reverse)))
-	return append(segments, &indexSource{covered, next}), stop, nil
+	return append(segments, &indexSource{s, view, rows}), nil
 }
 
-// indexSource returns the records that the URL index has.
+// segment returns the segment of an entry, if a host has it and it is wanted.
+func (s *scan) segment(seq int64) segmentOf {
+	for _, h := range s.hosts {
+		i := sort.Search(len(h.Segments), func(i int) bool { return h.Segments[i].Seq >= seq })
+		if i < len(h.Segments) && h.Segments[i].Seq == seq && s.wanted(&h.Segments[i]) {
+			return segmentOf{h, &h.Segments[i]}
+		}
+	}
+	return segmentOf{}
+}
+
+// indexSource returns the records that the URL index has of segments that it covers.
 type indexSource struct {
-	covered map[int64]segmentOf // by Seq
-	rows    func() (*urlindex.Row, error, bool)
+	scan *scan
+	view *urlindex.View
+	rows *urlindex.Rows
 }
 
-func (x *indexSource) next() (found, bool, error) {
-	row, err, ok := x.rows()
+func (x *indexSource) next(ctx context.Context) (found, bool, error) {
+	row, err := x.rows.Next(ctx)
 	if err != nil {
 		return found{}, false, unreadable{err}
 	}
-	if !ok {
+	if row == nil {
 		return found{}, false, nil
 	}
-	p := row.Position()
-	return found{Position{Key: p.Key, Time: p.Time, Seq: p.Seq, Offset: p.Offset}, x.covered[row.Seq], &row.Cell, row.Before}, true, nil
+	p, in := row.Position(), segmentOf{}
+	if x.view.Covers(row.Seq) {
+		in = x.scan.segment(row.Seq)
+	}
+	return found{Position{Key: p.Key, Time: p.Time, Seq: p.Seq, Offset: p.Offset}, in, &row.Cell, row.Before}, true, nil
 }
 
 // ofKey returns the records of one URL key, by time and publication.

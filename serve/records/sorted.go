@@ -80,7 +80,7 @@ func (s *scan) segments(ctx context.Context, of []segmentOf) ([]source, error) {
 	return sources, read.Wait()
 }
 
-func (s *segmentSource) next() (found, bool, error) {
+func (s *segmentSource) next(context.Context) (found, bool, error) {
 	if s.at == s.end {
 		return found{}, false, nil
 	}

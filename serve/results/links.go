@@ -70,7 +70,7 @@ func (w *linkWriter) Add(ctx context.Context, c *records.Capture) (err error) {
 	i := slices.IndexFunc(w.segments, func(s linkSegment) bool { return s.entry.Seq == of.Segment.Seq })
 	if i < 0 {
 		i = len(w.segments)
-		w.segments = append(w.segments, linkSegment{of.Segment, map[string][]*records.Capture{}})
+		w.segments = append(w.segments, linkSegment{*of.Segment, map[string][]*records.Capture{}})
 	}
 	w.segments[i].records[of.URL] = append(w.segments[i].records[of.URL], c)
 	return nil
@@ -81,7 +81,7 @@ func (w *linkWriter) finishHost(ctx context.Context) error {
 	for _, s := range w.segments {
 		err := library.EachLink(ctx, w.from, s.entry, func(source string, l archive.Link) error {
 			for _, c := range s.records[source] {
-				if err := w.write(linkRowOf(c.Segment, c.Cell, l)); err != nil {
+				if err := w.write(linkRowOf(*c.Segment, c.Cell, l)); err != nil {
 					return err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/catalog"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -15,7 +16,7 @@ import (
 func TestETagOfManyVersions(t *testing.T) {
 	var all mementos
 	for n := range 20_000 {
-		all = append(all, &records.Capture{Cell: &archive.Cell{URL: "http://www.example.jp/", Time: time.Unix(int64(n), 0)}})
+		all = append(all, &records.Capture{Cell: &archive.Cell{URL: "http://www.example.jp/", Time: time.Unix(int64(n), 0)}, Segment: new(catalog.SegmentEntry)})
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	var before, after runtime.MemStats

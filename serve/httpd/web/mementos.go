@@ -45,6 +45,7 @@ func (p *Pages) recordsOf(ctx context.Context, a *account.Account, url string) (
 
 // versionsAmong returns the records that are versions of their page.
 func versionsAmong(of mementos) (all mementos) {
+	all = slices.Grow(all, len(of))
 	whole := slices.ContainsFunc(of, func(c *records.Capture) bool { return rank(c) <= rankCut })
 	for _, c := range of {
 		if whole && rank(c) == rankPart {
@@ -60,13 +61,16 @@ func versionsAmong(of mementos) (all mementos) {
 	return all
 }
 
+// atSecond reports whether a record was fetched in the second of t: both have one timestamp.
+func atSecond(c *records.Capture, t time.Time) bool { return c.Time.Unix() == t.Unix() }
+
 // showing returns the versions with a record among them, and the record's index. The record takes
 // the place of the version of its second and URL, if there is one.
 func (m mementos) showing(c *records.Capture) (mementos, int) {
 	m = slices.Clone(m)
 	for i, v := range m {
 		switch {
-		case replay.Timestamp(v.Time) == replay.Timestamp(c.Time) && v.URL == c.URL:
+		case atSecond(v, c.Time) && v.URL == c.URL:
 			m[i] = c
 			return m, i
 		case v.Time.After(c.Time):
@@ -81,7 +85,7 @@ func (m mementos) showing(c *records.Capture) (mementos, int) {
 func (m mementos) last(c *records.Capture) int {
 	for i, v := range slices.Backward(m) {
 		switch {
-		case replay.Timestamp(v.Time) != replay.Timestamp(c.Time):
+		case !atSecond(v, c.Time):
 			return -1
 		case v.URL == c.URL:
 			return i
@@ -118,7 +122,7 @@ func rank(c *records.Capture) int {
 func (m mementos) at(t time.Time, url string) int {
 	found := -1
 	for i, c := range m {
-		if replay.Timestamp(c.Time) == replay.Timestamp(t) && (found < 0 || replay.InPath(c.URL) == replay.InPath(url)) {
+		if atSecond(c, t) && (found < 0 || replay.InPath(c.URL) == replay.InPath(url)) {
 			found = i
 		}
 	}

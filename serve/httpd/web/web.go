@@ -160,7 +160,7 @@ func (p *Pages) record(w http.ResponseWriter, r *http.Request, a *account.Accoun
 		return err
 	}
 	for _, c := range records {
-		if replay.Timestamp(c.Time) == replay.Timestamp(address.Time) && c.ID() == address.Record {
+		if atSecond(c, address.Time) && c.ID() == address.Record {
 			all, i := versionsAmong(records).showing(c)
 			return p.memento(w, r, a, all, i, address.Mode, nil)
 		}
