@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"modernc.org/sqlite"
 )
 
 // RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL server
@@ -36,6 +39,32 @@ func Transact(ctx context.Context, d *sql.DB, opt *sql.TxOptions, f func(*sql.Tx
 // ReadOnly is Transact for a transaction that only reads: f sees one state of the database.
 func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
+}
+
+// Query is a query for one row that is asked often. On SQLite, which takes longer to parse a query
+// than to answer it, each connection parses it once. PostgreSQL's driver does that by itself. A
+// Query may be used concurrently, for one database.
+type Query struct {
+	Text string
+
+	parsed atomic.Pointer[sql.Stmt] // nil: not yet
+}
+
+// Row asks the database.
+func (q *Query) Row(ctx context.Context, d *sql.DB, args ...any) *sql.Row {
+	if _, sqlite := d.Driver().(*sqlite.Driver); !sqlite {
+		return d.QueryRowContext(ctx, q.Text, args...)
+	}
+	if q.parsed.Load() == nil {
+		made, err := d.PrepareContext(ctx, q.Text)
+		if err != nil {
+			return d.QueryRowContext(ctx, q.Text, args...) // which has the error
+		}
+		if !q.parsed.CompareAndSwap(nil, made) {
+			made.Close() // another call was faster
+		}
+	}
+	return q.parsed.Load().QueryRowContext(ctx, args...)
 }
 
 // Execer is a *sql.DB or a *sql.Tx.
