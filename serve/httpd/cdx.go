@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
@@ -18,6 +19,9 @@ const defaultLines = 10_000
 
 // flushAt is how many bytes of lines are gathered before they are compressed and spooled.
 const flushAt = 64 << 10
+
+// parts are empty buffers for lines.
+var parts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // cdx answers with index lines of the records that a query asks for (see package records). The body
 // of a POST is a list of URLs and hosts, one a line. If lines may follow, the answer has a Link
@@ -70,14 +74,19 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 // lines writes the lines of an answer to body. It returns the cursor of the next answer; nil at the
 // end.
 func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *guard.Spool) (*records.Cursor, error) {
-	var part bytes.Buffer
-	part.Grow(8 << 10) // many answers are of this size
+	part := parts.Get().(*bytes.Buffer)
+	defer func() {
+		if part.Cap() <= 2*flushAt {
+			part.Reset()
+			parts.Put(part)
+		}
+	}()
 	flush := func() error {
 		_, err := body.Write(part.Bytes())
 		part.Reset()
 		return err
 	}
-	out := records.NewIndexWriter(&part, wanted)
+	out := records.NewIndexWriter(part, wanted)
 	next, err := wanted.Run(r.Context(), q.Library.Records, a, q.Budget, func(c records.Record) error {
 		if err := out.Add(r.Context(), c); err != nil || part.Len() < flushAt {
 			return err

@@ -99,6 +99,9 @@ func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Altera
 // Lacks returns a key of the host's records that may be missing: those taken down by URL, and those
 // that rules hide. It is "" if no record is missing.
 func (h *Host) Lacks() string {
+	if len(h.taken) == 0 {
+		return h.veil.State()
+	}
 	var b strings.Builder
 	for _, t := range h.taken {
 		fmt.Fprintf(&b, " %q %q", t.Edition, t.URLPrefix)

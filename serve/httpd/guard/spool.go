@@ -81,6 +81,9 @@ func (s *Spool) Send(w http.ResponseWriter, r *http.Request, contentType string)
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("ETag", s.to.etag())
+	if s.to.rest == nil {
+		w = &Answer{ResponseWriter: w} // which has buffers; the kernel sends a file
+	}
 	http.ServeContent(w, r, "", time.Time{}, s.to.content())
 }
 
