@@ -1,0 +1,84 @@
+// Package garbage sets how often Go's garbage collector runs, by the memory in use. Go's own rule,
+// as much garbage as there is memory in use, collects too often where little is in use and too
+// seldom where much is.
+package garbage
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// Percent returns the GOGC to set after a collection: how much garbage may gather, in percent of
+// the live bytes that the collection has left. took is the time since the collection before.
+type Percent func(live uint64, took time.Duration) int
+
+// Hold sets GOGC after each collection, to what percent returns. If GOGC is in the environment,
+// Hold does nothing. The returned function ends it, and restores what was set before.
+func Hold(percent Percent) (stop func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	h := &holder{percent: percent, before: debug.SetGCPercent(100), last: time.Now()}
+	h.adjust()
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.over = true
+		debug.SetGCPercent(h.before)
+	}
+}
+
+type holder struct {
+	percent Percent
+	before  int // GOGC before Hold
+
+	mu   sync.Mutex // guards what follows, and GOGC
+	over bool
+	last time.Time // of the last collection
+}
+
+// adjust sets GOGC by what the last collection has left. It runs again after the next collection.
+func (h *holder) adjust() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	for i := range sample {
+		if sample[i].Value.Kind() != metrics.KindUint64 {
+			return // the runtime does not tell
+		}
+	}
+	now := time.Now()
+	const step = 5 // each change stops the world for a moment
+	want := h.percent(sample[0].Value.Uint64(), now.Sub(h.last)) / step * step
+	if h.last = now; want != int(sample[1].Value.Uint64()) {
+		debug.SetGCPercent(want)
+	}
+	type sentinel struct{ _ [4]*holder } // large enough to have its own memory block
+	runtime.AddCleanup(new(sentinel), (*holder).adjust, h)
+}
+
+// Room returns the Percent at which so many bytes of garbage gather, within bounds of GOGC.
+func Room(bytes uint64, least, most int) Percent {
+	return func(live uint64, _ time.Duration) int {
+		return int(min(max(100*bytes/max(live, 1), uint64(least)), uint64(most)))
+	}
+}
+
+// WhileBusy is room while collections follow one another within a second, and Go's own rule else: a
+// process at rest stays small.
+func WhileBusy(room Percent) Percent {
+	return func(live uint64, took time.Duration) int {
+		if took > time.Second {
+			return 100
+		}
+		return room(live, took)
+	}
+}
