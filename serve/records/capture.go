@@ -62,7 +62,9 @@ func (c *Capture) Body() (*archive.PageView, error) {
 	return archive.PageBodyOf(c.source(), c.Cell)
 }
 
-func (c *Capture) source() archive.Source { return c.finder.records.archive.Segments.Source(*c.Segment) }
+func (c *Capture) source() archive.Source {
+	return c.finder.records.archive.Segments.Source(*c.Segment)
+}
 
 // Record opens the record itself as a WARC file has it, compressed: one gzip member of the WARC
 // header, the stored HTTP header and the body.
