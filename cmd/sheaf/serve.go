@@ -7,7 +7,7 @@ import (
 
 	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/garbage"
+	"sheaf/internal/loop"
 )
 
 // Bounds of the garbage in the heap of a service that is busy: these bytes, or as much as there is
@@ -33,7 +33,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer garbage.Hold(garbage.WhileBusy(garbage.Room(garbageBytes, leastGarbage, mostGarbage)))()
+			defer loop.GarbageOf(garbageBytes, leastGarbage, mostGarbage).WhileBusy().Hold()()
 			log := cfg.Observe.Log.New(os.Stderr)
 			s, err := service.New(cmd.Context(), cfg, log)
 			if cmd.Context().Err() != nil {

@@ -1,4 +1,5 @@
-// Package loop repeats or delays calls until a context ends, and wakes who waits.
+// Package loop repeats or delays calls until a context ends, wakes who waits, and says how often
+// garbage is collected.
 package loop
 
 import (

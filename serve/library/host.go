@@ -99,14 +99,11 @@ func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Altera
 // Lacks returns a key of the host's records that may be missing: those taken down by URL, and those
 // that rules hide. It is "" if no record is missing.
 func (h *Host) Lacks() string {
-	if len(h.taken) == 0 {
-		return h.veil.State()
-	}
-	var b strings.Builder
+	lacks := h.veil.State()
 	for _, t := range h.taken {
-		fmt.Fprintf(&b, " %q %q", t.Edition, t.URLPrefix)
+		lacks += fmt.Sprintf(" %q %q", t.Edition, t.URLPrefix)
 	}
-	return b.String() + h.veil.State()
+	return lacks
 }
 
 // Withheld returns a key of all that may be taken down or hidden of the host, including whole

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"sheaf/archive/urlindex"
 )
 
 // ErrCursorExpired says that a cursor is too old to continue.
@@ -43,7 +45,7 @@ func (e *PageEnd) position() *Position {
 	if e == nil {
 		return nil
 	}
-	return &Position{Host: e.Host, Key: e.Key, Time: e.Time}
+	return &Position{Host: e.Host, Position: urlindex.Position{Key: e.Key, Time: e.Time}}
 }
 
 func pageEnd(p *Position) *PageEnd {
@@ -62,7 +64,7 @@ func (c *Cursor) String() string {
 }
 
 func (c *Cursor) position() *Position {
-	return &Position{Target: c.Target, Host: c.Host, Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}
+	return &Position{c.Target, c.Host, urlindex.Position{Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}}
 }
 
 // parseCursor parses the result of String.

@@ -73,7 +73,7 @@ func (r *Results) splitSite(ctx context.Context, hosts []*library.Host, keys key
 		var places []urlindex.Position
 		if places, err = view.Split(ctx, in, max(each, 1)); err == nil {
 			for _, p := range places {
-				at.Key, at.Time = p.Key, p.Time
+				at.Position = p
 				cuts = append(cuts, at)
 			}
 			return cuts, total, nil

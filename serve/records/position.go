@@ -1,9 +1,7 @@
 package records
 
 import (
-	"cmp"
 	"strings"
-	"time"
 
 	"sheaf/archive/urlindex"
 	"sheaf/serve/library"
@@ -12,22 +10,10 @@ import (
 // Position is a record's place in the order of a search. It depends on nothing else in the search,
 // and stays what it is whatever is published.
 type Position struct {
-	Target int       // its number
-	Host   string    // catalog.Key of the host; "" if the target is one site
-	Key    string    // URL key
-	Time   time.Time // of the fetch
-	Seq    int64     // of the segment
-	Offset int64     // of the cell in its segment
+	Target            int    // its number
+	Host              string // catalog.Key of the host; "" if the target is one site
+	urlindex.Position        // within the site or host
 }
-
-// compare orders positions in the same target. If the target is more than one site, they must be of
-// the same host.
-func (p Position) compare(q Position) int {
-	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
-}
-
-// Before reports whether p lies before q. Both must have the same target and host.
-func (p Position) Before(q Position) bool { return p.compare(q) < 0 }
 
 // keyRange is one URL key, or all that begin with it.
 type keyRange struct {
@@ -43,14 +29,12 @@ func (k keyRange) holds(key string) bool {
 }
 
 // rows returns the range of the URL index that has these keys, behind after if that is set.
-func (k keyRange) rows(after *Position, reverse bool) urlindex.Range {
+func (k keyRange) rows(after *urlindex.Position, reverse bool) urlindex.Range {
 	in := urlindex.Prefix(k.key)
 	if k.exact {
 		in = urlindex.Exact(k.key)
 	}
-	if in.Reverse = reverse; after != nil {
-		in.After = &urlindex.Position{Key: after.Key, Time: after.Time, Seq: after.Seq, Offset: after.Offset}
-	}
+	in.Reverse, in.After = reverse, after
 	return in
 }
 

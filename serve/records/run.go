@@ -227,7 +227,7 @@ func (r *runner) accept(ctx context.Context, c *Capture, at Position) error {
 		}
 	}
 	switch {
-	case r.until != nil && !r.until.Before(at):
+	case r.until != nil && r.until.Compare(at.Position) >= 0:
 		r.marks = marks
 		return nil
 	case r.skip > 0:

@@ -20,14 +20,14 @@ type scan struct {
 	finder  *finder
 	hosts   []*library.Host
 	keys    keyRange
-	after   *Position // continue behind it; nil: from the beginning
+	after   *urlindex.Position // continue behind it; nil: from the beginning
 	reverse bool
 	wanted  func(*catalog.SegmentEntry) bool // the other segments are passed over
 }
 
 // found is a record that a scan has reached.
 type found struct {
-	at     Position // without Target and Host
+	at     urlindex.Position
 	in     segmentOf
 	cell   *archive.Cell
 	before int64 // length of the segment's records before it in a WARC view, in bytes
@@ -89,8 +89,8 @@ func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) er
 		}
 	}
 	heap.Init(queue)
-	var now found     // the same for all: f gets a pointer to it
-	var done Position // of the last that f has had
+	var now found              // the same for all: f gets a pointer to it
+	var done urlindex.Position // of the last that f has had
 	for len(queue.heads) > 0 {
 		top := &queue.heads[0]
 		now = top.found
@@ -136,7 +136,7 @@ func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []sour
 	if err != nil {
 		return nil, unreadable{err}
 	}
-	return append(segments, &indexSource{s, view, rows}), nil
+	return append(segments, &indexSource{s, rows}), nil
 }
 
 // segment returns the segment of an entry, if a host has it and it is wanted.
@@ -150,26 +150,21 @@ func (s *scan) segment(seq int64) segmentOf {
 	return segmentOf{}
 }
 
-// indexSource returns the records that the URL index has of segments that it covers.
+// indexSource returns the records that the URL index has.
 type indexSource struct {
-	scan *scan
-	view *urlindex.View
+	*scan
 	rows *urlindex.Rows
 }
 
 func (x *indexSource) next(ctx context.Context) (found, bool, error) {
 	row, err := x.rows.Next(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return found{}, false, unreadable{err}
-	}
-	if row == nil {
+	case row == nil:
 		return found{}, false, nil
 	}
-	p, in := row.Position(), segmentOf{}
-	if x.view.Covers(row.Seq) {
-		in = x.scan.segment(row.Seq)
-	}
-	return found{Position{Key: p.Key, Time: p.Time, Seq: p.Seq, Offset: p.Offset}, in, &row.Cell, row.Before}, true, nil
+	return found{row.Position(), x.segment(row.Seq), &row.Cell, row.Before}, true, nil
 }
 
 // ofKey returns the records of one URL key, by time and publication.
@@ -208,7 +203,7 @@ func (q *sourceQueue) Less(i, j int) bool {
 	if q.reverse {
 		i, j = j, i
 	}
-	return q.heads[i].found.at.compare(q.heads[j].found.at) < 0
+	return q.heads[i].found.at.Compare(q.heads[j].found.at) < 0
 }
 func (q *sourceQueue) Swap(i, j int) { q.heads[i], q.heads[j] = q.heads[j], q.heads[i] }
 func (q *sourceQueue) Push(x any)    { q.heads = append(q.heads, x.(head)) }

@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/archive/urlindex"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -140,21 +141,20 @@ func (r *Results) domain(ctx context.Context, place string, at Position, after *
 				}
 			}
 		}
-		return r.pace(Position{Target: at.Target, Host: h.SURT, Key: endKey})
+		return r.pace(Position{at.Target, h.SURT, urlindex.Position{Key: endKey}})
 	})
 }
 
 // scan calls f with the records of hosts within a range of keys, by key, time and publication.
 func (r *Results) scan(ctx context.Context, hosts []*library.Host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
-	s := scan{
-		finder: r.finder, hosts: hosts, keys: keys, after: after, reverse: r.search.Reverse,
-		wanted: r.search.wants,
+	s := scan{finder: r.finder, hosts: hosts, keys: keys, reverse: r.search.Reverse, wanted: r.search.wants}
+	if after != nil {
+		s.after = &after.Position
 	}
 	n := 0
 	return s.each(ctx, func(is *found) error {
-		pos := is.at
-		pos.Target, pos.Host = at.Target, at.Host
-		if until := r.search.Until; until != nil && until.Target == pos.Target && until.Host == pos.Host && is.at.compare(*until) >= 0 {
+		pos := Position{at.Target, at.Host, is.at}
+		if until := r.search.Until; until != nil && until.Target == pos.Target && until.Host == pos.Host && is.at.Compare(until.Position) >= 0 {
 			return errPast
 		}
 		r.scanned++

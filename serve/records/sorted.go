@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/urlindex"
 	"sheaf/internal/cache"
 	"sheaf/serve/library"
 )
@@ -91,22 +92,22 @@ func (s *segmentSource) next(context.Context) (found, bool, error) {
 }
 
 // position returns the position of the i-th record in order.
-func (s *segmentSource) position(i int) Position {
+func (s *segmentSource) position(i int) urlindex.Position {
 	c := &s.sorted.Cells[s.sorted.order[i]]
-	return Position{Key: c.URLKey, Time: c.Time, Seq: s.in.segment.Seq, Offset: c.Offset}
+	return urlindex.Position{Key: c.URLKey, Time: c.Time, Seq: s.in.segment.Seq, Offset: c.Offset}
 }
 
 // limit sets where reading begins and ends: within keys, and behind after.
-func (s *segmentSource) limit(keys keyRange, after *Position, reverse bool) {
+func (s *segmentSource) limit(keys keyRange, after *urlindex.Position, reverse bool) {
 	order, cells := s.sorted.order, s.sorted.Cells
 	from := sort.Search(len(order), func(i int) bool { return cells[order[i]].URLKey >= keys.key })
 	to := from + sort.Search(len(order)-from, func(i int) bool { return !keys.holds(cells[order[from+i]].URLKey) })
 	if after != nil {
-		behind := from + sort.Search(to-from, func(i int) bool { return s.position(from+i).compare(*after) > 0 })
+		behind := from + sort.Search(to-from, func(i int) bool { return s.position(from+i).Compare(*after) > 0 })
 		if !reverse {
 			from = behind
 		} else {
-			to = from + sort.Search(behind-from, func(i int) bool { return s.position(from+i).compare(*after) >= 0 })
+			to = from + sort.Search(behind-from, func(i int) bool { return s.position(from+i).Compare(*after) >= 0 })
 		}
 	}
 	s.at, s.end, s.step = from, to, 1

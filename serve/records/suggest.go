@@ -10,6 +10,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/archive/urlindex"
 	"sheaf/internal/media"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
@@ -50,7 +51,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 	f := r.finder(a)
 	for _, reverse := range []bool{false, true} {
 		beside, looked := make(map[string]bool), 0
-		s := scan{finder: f, hosts: hosts, keys: siteKeys(name), after: &Position{Key: key}, reverse: reverse, wanted: newest(hosts, suggestSegments)}
+		s := scan{finder: f, hosts: hosts, keys: siteKeys(name), after: &urlindex.Position{Key: key}, reverse: reverse, wanted: newest(hosts, suggestSegments)}
 		err := s.each(ctx, func(is *found) error {
 			if c := is.capture(f); c != nil && c.Kind == archive.Page {
 				beside[c.URL] = true

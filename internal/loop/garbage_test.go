@@ -1,4 +1,4 @@
-package garbage
+package loop
 
 import (
 	"runtime"
@@ -10,8 +10,8 @@ import (
 )
 
 // The more is in use, the smaller a part of it may lie there as garbage.
-func TestRoom(t *testing.T) {
-	room := Room(8<<20, 25, 200)
+func TestGarbageOf(t *testing.T) {
+	room := GarbageOf(8<<20, 25, 200)
 	for _, tt := range []struct {
 		live uint64
 		want int
@@ -23,8 +23,8 @@ func TestRoom(t *testing.T) {
 }
 
 // A busy process has room for garbage; one at rest stays as small as without.
-func TestWhileBusy(t *testing.T) {
-	rule := WhileBusy(Room(24<<20, 100, 400))
+func TestGarbageWhileBusy(t *testing.T) {
+	rule := GarbageOf(24<<20, 100, 400).WhileBusy()
 	for _, tt := range []struct {
 		live uint64
 		took time.Duration
@@ -38,7 +38,7 @@ func TestWhileBusy(t *testing.T) {
 
 // GOGC follows what is in use until the end, and then is what it was before. The environment goes
 // before.
-func TestHold(t *testing.T) {
+func TestGarbageIsHeld(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(150)
 	defer debug.SetGCPercent(before)
@@ -47,7 +47,7 @@ func TestHold(t *testing.T) {
 		debug.SetGCPercent(now)
 		return now
 	}
-	stop := Hold(func(live uint64, took time.Duration) int {
+	stop := Garbage(func(live uint64, took time.Duration) int {
 		if took < 0 || took > time.Minute {
 			t.Errorf("a collection %v after the one before", took)
 		}
@@ -55,7 +55,7 @@ func TestHold(t *testing.T) {
 			return 52 // of which the step is 50
 		}
 		return 300
-	})
+	}).Hold()
 	if percent() != 300 {
 		t.Errorf("GOGC is %d at the beginning", percent())
 	}
@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("GOGC %d stays", percent())
 	}
 	t.Setenv("GOGC", "77")
-	if Hold(func(uint64, time.Duration) int { return 99 })(); percent() != 150 {
+	if Garbage(func(uint64, time.Duration) int { return 99 }).Hold()(); percent() != 150 {
 		t.Errorf("GOGC is %d, against the environment", percent())
 	}
 }

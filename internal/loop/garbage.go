@@ -1,7 +1,4 @@
-// Package garbage sets how often Go's garbage collector runs, by the memory in use. Go's own rule,
-// as much garbage as there is memory in use, collects too often where little is in use and too
-// seldom where much is.
-package garbage
+package loop
 
 import (
 	"os"
@@ -12,17 +9,18 @@ import (
 	"time"
 )
 
-// Percent returns the GOGC to set after a collection: how much garbage may gather, in percent of
-// the live bytes that the collection has left. took is the time since the collection before.
-type Percent func(live uint64, took time.Duration) int
+// Garbage says how much garbage may gather before Go collects it. It returns the GOGC to set after
+// a collection, in percent of the live bytes that the collection has left. took is the time since
+// the collection before.
+type Garbage func(live uint64, took time.Duration) int
 
-// Hold sets GOGC after each collection, to what percent returns. If GOGC is in the environment,
-// Hold does nothing. The returned function ends it, and restores what was set before.
-func Hold(percent Percent) (stop func()) {
+// Hold applies g in this process, unless GOGC is in the environment. The returned function ends it
+// and restores what was set before.
+func (g Garbage) Hold() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	h := &holder{percent: percent, before: debug.SetGCPercent(100), last: time.Now()}
+	h := &holder{percent: g, before: debug.SetGCPercent(100), last: time.Now()}
 	h.adjust()
 	return func() {
 		h.mu.Lock()
@@ -33,7 +31,7 @@ func Hold(percent Percent) (stop func()) {
 }
 
 type holder struct {
-	percent Percent
+	percent Garbage
 	before  int // GOGC before Hold
 
 	mu   sync.Mutex // guards what follows, and GOGC
@@ -65,20 +63,22 @@ func (h *holder) adjust() {
 	runtime.AddCleanup(new(sentinel), (*holder).adjust, h)
 }
 
-// Room returns the Percent at which so many bytes of garbage gather, within bounds of GOGC.
-func Room(bytes uint64, least, most int) Percent {
+// GarbageOf returns the Garbage of so many bytes, within bounds of GOGC. Go's own rule, as much
+// garbage as there is in use, collects too often where little is in use, and too seldom where much
+// is.
+func GarbageOf(bytes uint64, least, most int) Garbage {
 	return func(live uint64, _ time.Duration) int {
 		return int(min(max(100*bytes/max(live, 1), uint64(least)), uint64(most)))
 	}
 }
 
-// WhileBusy is room while collections follow one another within a second, and Go's own rule else: a
+// WhileBusy is g while collections follow one another within a second, and Go's own rule else: a
 // process at rest stays small.
-func WhileBusy(room Percent) Percent {
+func (g Garbage) WhileBusy() Garbage {
 	return func(live uint64, took time.Duration) int {
 		if took > time.Second {
 			return 100
 		}
-		return room(live, took)
+		return g(live, took)
 	}
 }
