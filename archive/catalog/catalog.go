@@ -17,6 +17,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,23 +50,13 @@ type Options struct {
 const pinLife = 12 * time.Hour
 
 func (o Options) withDefaults() Options {
-	if o.Location == nil {
-		o.Location = time.UTC
-	}
+	o.Location = cmp.Or(o.Location, time.UTC)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.PinLife <= 0 {
-		o.PinLife = pinLife
-	}
-	for _, d := range []struct {
-		v *int
-		n int
-	}{{&o.Fanout, 8}, {&o.SortMemory, 64 << 20}, {&o.BlockSize, 64 << 10}, {&o.CacheSize, 512}} {
-		if *d.v <= 0 {
-			*d.v = d.n
-		}
-	}
+	o.PinLife = cmp.Or(o.PinLife, pinLife)
+	o.Fanout, o.SortMemory = cmp.Or(o.Fanout, 8), cmp.Or(o.SortMemory, 64<<20)
+	o.BlockSize, o.CacheSize = cmp.Or(o.BlockSize, 64<<10), cmp.Or(o.CacheSize, 512)
 	return o
 }
 

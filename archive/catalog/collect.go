@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ type Collection struct {
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
 // used once, so an object that nothing needs will never be needed. After an error, marks stay.
 func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (*Collection, error) {
-	if opt.Delay == 0 {
-		opt.Delay = MinDelay
-	}
+	opt.Delay = cmp.Or(opt.Delay, MinDelay)
 	if opt.Delay < 2*c.opt.PinLife && !opt.DryRun {
 		return nil, fmt.Errorf("collect: delay %v is less than twice the %v that a snapshot may be read", opt.Delay, c.opt.PinLife)
 	}

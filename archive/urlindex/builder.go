@@ -1,6 +1,7 @@
 package urlindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,21 +49,13 @@ type Builder struct {
 
 // NewBuilder returns a builder. st is the store of the catalog and of its segments.
 func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
-	if opt.SortMemory <= 0 {
-		opt.SortMemory = 64 << 20
-	}
-	if opt.Fanout <= 0 {
-		opt.Fanout = 8
-	}
-	if opt.RunRows <= 0 {
-		opt.RunRows = 8_000_000
-	}
+	opt.SortMemory = cmp.Or(opt.SortMemory, 64<<20)
+	opt.Fanout = cmp.Or(opt.Fanout, 8)
+	opt.RunRows = cmp.Or(opt.RunRows, 8_000_000)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Segment == nil {
 		opt.Segment = func(ctx context.Context, e catalog.SegmentEntry) (*archive.Index, error) {
 			return readIndex(ctx, st, e)

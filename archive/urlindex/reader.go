@@ -1,6 +1,7 @@
 package urlindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ type Reader struct {
 
 // NewReader returns a reader of the index in a store. It reads nothing yet.
 func NewReader(st store.Store, opt ReaderOptions) *Reader {
-	if opt.CacheBytes <= 0 {
-		opt.CacheBytes = defaultCache
-	}
+	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
 	return &Reader{opt: opt, states: statesOf(st), cache: newCache(opt.CacheBytes), view: &View{}}
 }
 

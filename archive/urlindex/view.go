@@ -98,24 +98,30 @@ func (v *View) begin(ctx context.Context, in Range) (*sortedrun.Merged, error) {
 func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 	total := int64(0)
 	for _, r := range v.runs {
-		first, err := r.Find(ctx, in.From)
+		n, err := r.touched(ctx, in)
 		if err != nil {
 			return 0, fmt.Errorf("URL index: %w", err)
 		}
-		last := r.Blocks - 1
-		if in.To != "" {
-			if last, err = r.Find(ctx, in.To); err != nil {
-				return 0, fmt.Errorf("URL index: %w", err)
-			}
-			if b, err := r.block(ctx, last); err != nil {
-				return 0, fmt.Errorf("URL index: %w", err)
-			} else if b.head >= in.To {
-				continue // all of the run is after the range
-			}
-		}
-		total += last - first + 1
+		total += n
 	}
 	return total, nil
+}
+
+// touched returns the number of the run's blocks that a range touches.
+func (r *run) touched(ctx context.Context, in Range) (int64, error) {
+	first, err := r.Find(ctx, in.From)
+	last := r.runRef.Blocks - 1
+	if err != nil || in.To == "" {
+		return last - first + 1, err
+	}
+	if last, err = r.Find(ctx, in.To); err != nil {
+		return 0, err
+	}
+	b, err := r.block(ctx, last)
+	if err != nil || b.head >= in.To { // all of the run is after the range
+		return 0, err
+	}
+	return last - first + 1, nil
 }
 
 // BlockRows is the number of rows in a block; the last block of a run may have fewer.

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/config"
 )
 
 // chain is the end of the chain of manifests. Each manifest has the digest of the one before.
@@ -29,5 +28,3 @@ func (c *chain) load(path string) error {
 	}
 	return nil
 }
-
-func (c *chain) store(path string) error { return config.SaveJSON(path, c) }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -82,9 +83,7 @@ func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (rece
 // session logs in, calls work and logs out.
 func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) error {
 	d := &ftpDialer{ctx: ctx, target: f, timeout: f.Timeout}
-	if d.timeout <= 0 {
-		d.timeout = 30 * time.Second
-	}
+	d.timeout = cmp.Or(d.timeout, 30*time.Second)
 	conn, err := d.login()
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), &DownError{err})

@@ -16,6 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/files"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if no
@@ -210,7 +211,7 @@ func (s *Store) enter(next chain) error {
 	if next.Number <= s.chain.Number {
 		return nil
 	}
-	if err := next.store(s.path(chainFile)); err != nil {
+	if err := config.SaveJSON(s.path(chainFile), next); err != nil {
 		return err
 	}
 	s.chain = next

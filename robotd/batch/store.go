@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -54,12 +55,8 @@ type Store struct {
 // Open opens or creates the store in dir and completes the batches that a crash interrupted.
 // generation is the number of the assignment under which the batches' pages were collected.
 func Open(dir string, generation int64, opt Options) (*Store, error) {
-	if opt.MaxOpen <= 0 {
-		opt.MaxOpen = 1000
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.MaxOpen = cmp.Or(opt.MaxOpen, 1000)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	opt.Writer.Pool = new(archive.WriterPool)
 	s := &Store{dir: dir, opt: opt}
 	for _, sub := range []string{openDir, sealingDir, quarantineDir} {

@@ -105,9 +105,7 @@ func NewUploader(opt UploaderOptions) *Uploader {
 	opt.Poll = cmp.Or(opt.Poll, time.Minute)
 	opt.BackOff = cmp.Or(opt.BackOff, 10*time.Second)
 	opt.BackOffMax = cmp.Or(opt.BackOffMax, time.Hour)
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	u := &Uploader{
 		opt: opt, wake: make(chan struct{}, 1),
 		targets: make([]retry, len(opt.Targets)), state: make(map[wire.BatchID]*progress),

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,9 +39,7 @@ const maxConsumers = 16
 
 // ListenTap opens the socket. It replaces one that a dead robot left.
 func ListenTap(opt TapOptions) (*Tap, error) {
-	if opt.Stuck <= 0 {
-		opt.Stuck = time.Minute
-	}
+	opt.Stuck = cmp.Or(opt.Stuck, time.Minute)
 	l, err := config.ListenSocket(opt.Path)
 	if err != nil {
 		return nil, fmt.Errorf("tap: %w", err)

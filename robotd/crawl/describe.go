@@ -14,7 +14,7 @@ const maxUnreached = 5
 // describe adds the crawl as it is at a time. hosts is how many hosts to describe; negative: all.
 func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
 	at := c.describeGate(s, now)
-	loads := make(map[string]*load)
+	loads := make(map[string]*Load)
 	for _, h := range c.hosts.All() {
 		place := at[h.Name]
 		d := h.Describe(place)
@@ -99,19 +99,13 @@ func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 	return fmt.Sprintf("interval %s", p.Interval.Round(time.Millisecond))
 }
 
-// load is the work left at one address.
-type load struct {
-	Load
-	most int64 // pages of its largest host
-}
-
 // addLoad adds a host to the load of its address.
-func (c *Crawl) addLoad(loads map[string]*load, h HostStatus, p *polite.Place) {
+func (c *Crawl) addLoad(loads map[string]*Load, h HostStatus, p *polite.Place) {
 	key := p.Slot.String()
 	l := loads[key]
 	if l == nil {
 		// The pages of a run share one interval; each takes the time of a fetch.
-		l = &load{Load: Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.fetchTime()}}
+		l = &Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.fetchTime()}
 		loads[key] = l
 	}
 	left := max(h.Left, 1) // a host in the gate has something left
@@ -122,10 +116,10 @@ func (c *Crawl) addLoad(loads map[string]*load, h HostStatus, p *polite.Place) {
 }
 
 // forecast says when the pages that are known will have been visited.
-func (c *Crawl) forecast(loads map[string]*load, s *Progress, now time.Time) *Forecast {
+func (c *Crawl) forecast(loads map[string]*Load, s *Progress, now time.Time) *Forecast {
 	all := make([]Load, 0, len(loads))
 	for _, l := range loads {
-		all = append(all, l.Load)
+		all = append(all, *l)
 	}
 	floor := c.fetchTime() / time.Duration(c.parts.Settings.Concurrency)
 	if limit := c.parts.Settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {

@@ -14,6 +14,8 @@ type Load struct {
 	Host    string        // the host with the most pages at the address
 	Pages   int64         // pages left, of all hosts at the address
 	Each    time.Duration // time from one page to the next at this address
+
+	most int64 // pages of Host
 }
 
 // Forecast says when the known pages will have been visited. Since visits find more pages, it is a

@@ -68,32 +68,42 @@ func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 
 const pushChunk = 1000 // pages
 
-// pushKnown queues the pages that have the given turn.
-func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
-	var entries []Entry
-	flush := func() error {
-		n, err := h.Push(entries...)
-		total += n
-		entries = entries[:0]
-		return err
-	}
-	path := filepath.Join(h.dir(), stateFile)
+// inTurn calls fn with the pages of earlier cycles that have the given turn, some at a time. If turns
+// is nil, that is all pages. It reports whether there are unreadable pages, too.
+func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged bool, err error) {
+	var some []known
 	at := 0
-	damaged, err := eachKnown(path, h.Name, func(k known) error {
+	damaged, err = eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		at++
 		if turns != nil && (at > len(turns) || turns[at-1] != turn) {
 			return nil
 		}
-		if entries = append(entries, k.entry); len(entries) == pushChunk {
-			return flush()
+		if some = append(some, k); len(some) < pushChunk {
+			return nil
 		}
-		return nil
+		err := fn(some)
+		some = some[:0]
+		return err
 	})
 	if err == nil {
-		err = flush()
+		err = fn(some)
 	}
+	return damaged, err
+}
+
+// pushKnown queues the pages that have the given turn.
+func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
+	damaged, err := h.inTurn(turns, turn, func(pages []known) error {
+		entries := make([]Entry, len(pages))
+		for i := range pages {
+			entries[i] = pages[i].entry
+		}
+		n, err := h.Push(entries...)
+		total += n
+		return err
+	})
 	if err == nil && damaged && turns == nil {
-		err = os.Remove(path)
+		err = os.Remove(filepath.Join(h.dir(), stateFile))
 	}
 	return total, err
 }
@@ -101,32 +111,17 @@ func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 // deferKnown marks pages as seen and returns their number: those whose turn is Later or, if turns
 // is nil, all that are not queued.
 func (h *Host) deferKnown(turns []Turn) (n int, err error) {
-	var keys []uint64
-	flush := func() error {
+	_, err = h.inTurn(turns, Later, func(pages []known) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for i := range keys {
-			keys[i] ^= h.salt
+		keys := make([]uint64, len(pages))
+		for i := range pages {
+			keys[i] = pages[i].key ^ h.salt
 		}
 		fresh, err := h.front.seen.Learn(keys)
 		n += fresh
-		keys = keys[:0]
 		return err
-	}
-	at := 0
-	_, err = eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
-		at++
-		if turns != nil && (at > len(turns) || turns[at-1] != Later) {
-			return nil
-		}
-		if keys = append(keys, k.key); len(keys) == pushChunk {
-			return flush()
-		}
-		return nil
 	})
-	if err == nil {
-		err = flush()
-	}
 	return n, err
 }
 

@@ -1,16 +1,13 @@
 package update
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"sheaf/internal/files"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // Program is the program of a release on this machine.
@@ -47,28 +44,11 @@ type state struct {
 
 const stateFile = "state.json"
 
-func load(dir string) (state, error) {
-	var s state
-	data, err := os.ReadFile(filepath.Join(dir, stateFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("%s: %w; remove the file", filepath.Join(dir, stateFile), err)
-	}
-	return s, nil
+func load(dir string) (s state, err error) {
+	return s, config.LoadJSON(filepath.Join(dir, stateFile), &s)
 }
 
-func (s *state) save(dir string) error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return files.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
-}
+func (s *state) save(dir string) error { return config.SaveJSON(filepath.Join(dir, stateFile), s) }
 
 // fail ends the trial and records why.
 func (s *state) fail(why string, now time.Time) {
