@@ -43,34 +43,33 @@ func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limi
 }
 
 func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
+	last = since
+	err = s.follow(ctx, since, func(f *follower) (more bool, err error) {
+		if f.entry.Kind == kindMerge {
+			return true, nil
+		}
+		f.since, f.prefix, f.limit = last, prefix, limit-len(changes)
+		some, err := f.follow(ctx)
+		changes, last = append(changes, some...), f.last
+		return len(changes) < limit, err
+	})
+	return changes, last, err
+}
+
+// follow calls fn with a follower of each version that has events after sequence number since, in
+// order, until fn returns false.
+func (s *Snapshot) follow(ctx context.Context, since int64, fn func(*follower) (more bool, err error)) error {
 	if since >= s.state.NextSeq {
-		return nil, since, fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
+		return fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
 	}
 	n, err := s.versionAfter(ctx, since)
-	if err != nil {
-		return nil, since, err
+	for more := true; err == nil && more && n <= s.state.N; n++ {
+		var e *logEntry
+		if e, err = s.catalog.log.read(ctx, n); err == nil {
+			more, err = fn(&follower{snapshot: s, entry: e, since: since})
+		}
 	}
-	for last = since; n <= s.state.N && len(changes) < limit; n++ {
-		e, err := s.catalog.log.read(ctx, n)
-		if err != nil {
-			return nil, since, err
-		}
-		if e.Kind == kindMerge {
-			continue
-		}
-		r, err := s.catalog.lib.open(ctx, e.Added)
-		if err != nil {
-			return nil, since, err
-		}
-		f := &follower{snapshot: s, entry: e, run: r, since: last, prefix: prefix, limit: limit - len(changes)}
-		some, err := f.follow(ctx)
-		if err != nil {
-			return nil, since, err
-		}
-		changes = append(changes, some...)
-		last = f.last
-	}
-	return changes, last, nil
+	return err
 }
 
 // versionAfter returns the number of the version that assigned sequence number since+1. If no
@@ -95,7 +94,7 @@ func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error)
 type follower struct {
 	snapshot *Snapshot
 	entry    *logEntry
-	run      *run
+	run      *run // that the version added
 	since    int64
 	prefix   string
 	limit    int
@@ -103,8 +102,17 @@ type follower struct {
 	last int64 // the last sequence number that was covered
 }
 
+// open opens the run.
+func (f *follower) open(ctx context.Context) (err error) {
+	f.run, err = f.snapshot.catalog.lib.open(ctx, f.entry.Added)
+	return err
+}
+
 func (f *follower) follow(ctx context.Context) ([]Change, error) {
 	f.last = f.entry.NextSeq - 1
+	if err := f.open(ctx); err != nil {
+		return nil, err
+	}
 	switch f.entry.Kind {
 	case kindPublish:
 		return f.entries(ctx)

@@ -28,37 +28,18 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 	if err != nil {
 		return err
 	}
-	if since >= s.state.NextSeq {
-		return fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
-	}
-	n, err := s.versionAfter(ctx, since)
-	if err != nil {
-		return err
-	}
-	for ; n <= s.state.N; n++ {
-		e, err := s.catalog.log.read(ctx, n)
-		if err != nil {
-			return err
+	return s.follow(ctx, since, func(f *follower) (more bool, err error) {
+		if f.entry.Kind != kindPublish && f.entry.Kind != kindErase {
+			return true, nil
 		}
-		if e.Kind != kindPublish && e.Kind != kindErase {
-			continue
+		if err := f.open(ctx); err != nil {
+			return false, err
 		}
-		r, err := s.catalog.lib.open(ctx, e.Added)
-		if err != nil {
-			return err
+		if f.entry.Kind == kindErase {
+			return f.eachErasure(ctx, yield)
 		}
-		f := &follower{snapshot: s, entry: e, run: r, since: since}
-		each := f.eachErasure
-		if e.Kind == kindPublish {
-			each = func(ctx context.Context, yield func(Change) bool) (bool, error) {
-				return f.eachLasting(ctx, runs, yield)
-			}
-		}
-		if more, err := each(ctx, yield); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+		return f.eachLasting(ctx, runs, yield)
+	})
 }
 
 // eachLasting yields the entries of a publication that are neither erased nor expired.

@@ -117,14 +117,7 @@ func sizeOf(pattern string) (bytes int64, err error) {
 
 // Remove deletes a batch. A signed receipt must say that it is published.
 func (s *Store) Remove(id wire.BatchID) error {
-	return errors.Join(remove(s.manifestPath(id)), remove(s.batchPath(id)))
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
+	return errors.Join(os.RemoveAll(s.manifestPath(id)), os.RemoveAll(s.batchPath(id))) // they may be gone already
 }
 
 // Quarantine moves a batch that the service refused to spool/quarantined, and writes the reason

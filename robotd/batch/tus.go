@@ -53,10 +53,7 @@ func (s *HTTP) Send(ctx context.Context, b Spooled) error {
 	if err := s.putManifest(ctx, b); err != nil {
 		return err
 	}
-	if err := os.Remove(note); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(note) // it may be gone already
 }
 
 // resume returns the location and offset of an upload that was begun, or begins an upload.

@@ -68,8 +68,8 @@ func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 
 const pushChunk = 1000 // pages
 
-// inTurn calls fn with the pages of earlier cycles that have the given turn, some at a time. If turns
-// is nil, that is all pages. It reports whether there are unreadable pages, too.
+// inTurn calls fn with the pages of earlier cycles that have the given turn, some at a time. If
+// turns is nil, that is all pages. It reports whether there are unreadable pages, too.
 func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged bool, err error) {
 	var some []known
 	at := 0

@@ -1,7 +1,6 @@
 package polite
 
 import (
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -50,8 +49,8 @@ func (p *Pause) Set(on bool) (changed bool, err error) {
 	if on {
 		at = time.Now()
 		err = config.SaveJSON(p.path, pauseRecord{at})
-	} else if err = os.Remove(p.path); errors.Is(err, os.ErrNotExist) {
-		err = nil
+	} else {
+		err = os.RemoveAll(p.path) // it may be gone already
 	}
 	if err != nil {
 		return false, err

@@ -69,11 +69,5 @@ func (r *Rules) Save(scheme, host string, text []byte, until time.Time) error {
 
 // Forget deletes the stored robots.txt files of a host.
 func (r *Rules) Forget(host string) error {
-	var errs []error
-	for _, scheme := range []string{"http", "https"} {
-		if err := os.Remove(r.path(scheme, host)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(os.RemoveAll(r.path("http", host)), os.RemoveAll(r.path("https", host))) // they may be missing
 }
