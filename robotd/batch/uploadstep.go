@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sheaf/internal/wire"
@@ -141,18 +142,11 @@ func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Recei
 	}
 	p.due = time.Now().Add(u.opt.BackOffMax)
 	for i := range p.at {
-		if due := later(p.at[i].due, u.targets[i].due); due.Before(p.due) {
-			p.due = due
+		if at, target := p.at[i].due, u.targets[i].due; at.Before(p.due) && target.Before(p.due) {
+			p.due = slices.MaxFunc([]time.Time{at, target}, time.Time.Compare)
 		}
 	}
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // backOff counts and logs a failure, and returns the time of the next try.

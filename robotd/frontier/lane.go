@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,15 +44,7 @@ func (l *lane) has(url string) bool {
 	if l == nil {
 		return false
 	}
-	if l.holds() && l.hand.URL == url {
-		return true
-	}
-	for i := range l.waiting {
-		if l.waiting[i].URL == url {
-			return true
-		}
-	}
-	return false
+	return l.holds() && l.hand.URL == url || slices.ContainsFunc(l.waiting, func(e Entry) bool { return e.URL == url })
 }
 
 // holds reports whether the page in hand is from the lane.

@@ -163,21 +163,14 @@ func PushNow(h *Host, entries ...Entry) (putOff int, err error) {
 
 // KnownPages returns the number of pages of earlier cycles, or 0 if that cannot be read.
 func (h *Host) KnownPages() (int, error) {
-	f, err := os.Open(filepath.Join(h.dir(), stateFile))
-	if os.IsNotExist(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
 	const most = 32 // limit for the last line, in bytes
-	end := make([]byte, min(st.Size(), most))
-	if _, err := f.ReadAt(end, st.Size()-int64(len(end))); err != nil {
+	path := filepath.Join(h.dir(), stateFile)
+	size, err := fileSize(path)
+	if err != nil || size == 0 {
+		return 0, err
+	}
+	end := make([]byte, min(size, most))
+	if _, err := readAt(path, size-int64(len(end)), end); err != nil {
 		return 0, err
 	}
 	at := strings.LastIndex(string(end), stateEnd)

@@ -24,10 +24,7 @@ const (
 
 // NewLibrary returns an empty library.
 func NewLibrary() *Library {
-	rules, err := lru.New[[sha256.Size]byte, *preference.Robots](libraryTexts)
-	if err != nil {
-		panic(fmt.Sprintf("polite: %v", err)) // only fails for an invalid size
-	}
+	rules, _ := lru.New[[sha256.Size]byte, *preference.Robots](libraryTexts) // fails only without room
 	return &Library{rules}
 }
 

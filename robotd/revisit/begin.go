@@ -1,6 +1,7 @@
 package revisit
 
 import (
+	"slices"
 	"time"
 
 	"sheaf/robotd/config"
@@ -18,19 +19,9 @@ func Begin(p config.Plan, h *ServerHours, from, to time.Time, long time.Duration
 	if h.Known() == 0 {
 		return from
 	}
-	wanted := func(int) bool { return true }
+	var hours []int // nil: any
 	if p.Every > 0 && p.Every < 24*time.Hour && !explore {
-		hours, ok := h.Spread(int(24*time.Hour/p.Every), Within(p, from))
-		if ok {
-			wanted = func(hour int) bool {
-				for _, h := range hours {
-					if h == hour {
-						return true
-					}
-				}
-				return false
-			}
-		}
+		hours, _ = h.Spread(int(24*time.Hour/p.Every), Within(p, from))
 	}
 	worth := func(at time.Time) float64 { return h.span(at.In(p.Window.Location()), long) }
 	if explore {
@@ -50,7 +41,7 @@ func Begin(p config.Plan, h *ServerHours, from, to time.Time, long time.Duration
 		if until := p.Window.Until(at); !until.IsZero() && at.Add(long).After(until) {
 			continue
 		}
-		if !wanted(at.Hour()) {
+		if hours != nil && !slices.Contains(hours, at.Hour()) {
 			continue
 		}
 		if w := worth(at); w > most {

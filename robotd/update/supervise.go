@@ -1,6 +1,7 @@
 package update
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,10 +190,7 @@ func (v *Supervisor) child(ctx context.Context, path string, counter int64, limi
 	cmd := exec.CommandContext(ctx, path, v.Args...)
 	cmd.Env = append(os.Environ(), pipeVariable+"=3", counterVariable+"="+strconv.FormatInt(counter, 10))
 	cmd.ExtraFiles = []*os.File{write}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if v.Output != nil {
-		cmd.Stdout, cmd.Stderr = v.Output, v.Output
-	}
+	cmd.Stdout, cmd.Stderr = cmp.Or(v.Output, os.Stdout), cmp.Or(v.Output, os.Stderr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = v.Stop
 	cmd.SysProcAttr = childAttributes()
