@@ -2,6 +2,7 @@ package ui
 
 import (
 	"net/http"
+	"slices"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
@@ -82,6 +83,12 @@ func (f *face) forAccounts(mount route.Mount) {
 	showAccount.Raw(mount, guard.Raw(f.account))
 }
 
+func (f *face) forOwners(mount route.Mount) {
+	if f.Accounts != nil {
+		changeAccount.Raw(mount, guard.Raw(f.changeAccount))
+	}
+}
+
 func (f *face) forEverybody(mount route.Mount) {
 	webmasters.Raw(mount, f.webmasters)
 	robots.Raw(mount, robotsTxt)
@@ -90,5 +97,6 @@ func (f *face) forEverybody(mount route.Mount) {
 
 // Routes returns the operations, for the API description.
 func Routes() []*route.Route {
-	return []*route.Route{front.Route, find.Route, browse.Route, watching.Route, changeWatches.Route, showAccount.Route, changeAccount.Route, webmasters.Route, robots.Route, security.Route}
+	f := &face{Options: Options{Accounts: new(account.Accounts), Watches: new(watch.Watches)}}
+	return slices.Concat(route.List(f.forAll), route.List(f.forReaders), route.List(f.forAccounts), route.List(f.forOwners), route.List(f.forEverybody))
 }

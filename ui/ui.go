@@ -86,9 +86,7 @@ func Register(r *mux.Router, opt Options) error {
 	} {
 		mounted.ops(g.Consumers(r, func(h guard.Handler) http.Handler { return problem.Within(mounted.wrap(h)) }, nil))
 	}
-	if f.Accounts != nil {
-		changeAccount.Raw(g.Consumers(r, g.Owner, nil), guard.Raw(f.changeAccount))
-	}
+	f.forOwners(g.Consumers(r, g.Owner, nil))
 	f.forEverybody(func(op *route.Route, h route.Handler) {
 		r.Handle(op.Path, problem.Within(g.Public(h))).Methods(http.MethodGet, http.MethodHead)
 	})

@@ -160,17 +160,17 @@ func (s *Service) builder() (*builder, error) {
 func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
 	s.work = append(s.work, func(ctx context.Context) error {
 		h := guard.ByteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
-		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
+		return s.cfg.HTTP.serve(ctx, s.listeners[portHTTP], s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
-	if l := s.listeners.download; l != nil {
+	if l := s.listeners[portDownload]; l != nil {
 		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), &s.cfg.Serve, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
-		c.Counts, c.Implicit = s.state.monitor.FTP("download"), s.listeners.implicit
+		c.Counts, c.Implicit = s.state.monitor.FTP("download"), s.listeners[portImplicit]
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
-	if l := s.listeners.drop; l != nil {
+	if l := s.listeners[portDrop]; l != nil {
 		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.drop), min(s.cfg.Stop, uploadStop), s.log)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Runni
 
 // serveMetrics serves metrics and profiles until ctx ends, if they have an address.
 func (s *Service) serveMetrics(ctx context.Context) error {
-	if s.listeners.metrics == nil {
+	if s.listeners[portMetrics] == nil {
 		return nil
 	}
 	server := &http.Server{
@@ -43,7 +43,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(s.listeners.metrics); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(s.listeners[portMetrics]); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	return nil

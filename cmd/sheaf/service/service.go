@@ -116,45 +116,61 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := s.certs.open(&cfg, s.state.db, log); err != nil {
 		return nil, err
 	}
-	if err := s.listeners.open(ctx, &cfg, log); err != nil {
+	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.build(ctx)
 }
 
-// listeners are the ports at which this process listens.
-type listeners struct {
-	http, download, implicit, drop, metrics net.Listener // nil: this process has no such server; http is never nil
-}
+// listeners are the ports at which this process listens, by the settings that name them.
+type listeners map[string]net.Listener
 
-// open listens at the addresses of the settings. If another process on this machine has the default
-// address for metrics, and the settings name no other, this process serves no metrics.
-func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
+// Settings that name ports.
+const (
+	portHTTP     = "http.listen"
+	portDownload = "download.listen"
+	portImplicit = "download.implicit"
+	portDrop     = "drop.listen"
+	portMetrics  = "metrics"
+)
+
+// listen listens at the addresses of the settings. If another process on this machine has the
+// default address for metrics, and the settings name no other, this process serves no metrics.
+func (s *Service) listen(ctx context.Context) error {
+	s.listeners = make(listeners)
 	var lc net.ListenConfig
 	for _, one := range []struct {
 		key, addr string
-		to        *net.Listener
 		mine      bool
 	}{
-		{"http.listen", cfg.HTTP.Listen, &l.http, true},
-		{"download.listen", cfg.Download.Listen, &l.download, cfg.has(roleServe)},
-		{"download.implicit", cfg.Download.Implicit, &l.implicit, cfg.has(roleServe)},
-		{"drop.listen", cfg.Drop.Listen, &l.drop, cfg.has(roleIngest)},
-		{"metrics", cfg.Observe.Metrics, &l.metrics, true},
+		{portHTTP, s.cfg.HTTP.Listen, true},
+		{portDownload, s.cfg.Download.Listen, s.cfg.has(roleServe)},
+		{portImplicit, s.cfg.Download.Implicit, s.cfg.has(roleServe)},
+		{portDrop, s.cfg.Drop.Listen, s.cfg.has(roleIngest)},
+		{portMetrics, s.cfg.Observe.Metrics, true},
 	} {
 		if one.addr == "" || !one.mine {
 			continue
 		}
-		*one.to, err = lc.Listen(ctx, "tcp", one.addr)
+		l, err := lc.Listen(ctx, "tcp", one.addr)
 		if one.addr == defaults().Observe.Metrics && errors.Is(err, syscall.EADDRINUSE) {
-			log.WarnContext(ctx, "another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
+			s.log.WarnContext(ctx, "another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("settings: %s: %w", one.key, err)
 		}
+		s.listeners[one.key] = l
 	}
 	return nil
+}
+
+// at returns the host:port of a listener, or "" if there is none.
+func (l listeners) at(key string) string {
+	if l[key] == nil {
+		return ""
+	}
+	return l[key].Addr().String()
 }
 
 // Addresses are where a process listens. An empty address says that it has no such server.
@@ -168,20 +184,8 @@ type Addresses struct {
 
 // Addresses returns where the process listens. For port 0 it has the port that was chosen.
 func (s *Service) Addresses() Addresses {
-	a := Addresses{HTTP: s.cfg.scheme() + "://" + s.listeners.http.Addr().String()}
-	if l := s.listeners.download; l != nil {
-		a.Download = l.Addr().String()
-	}
-	if l := s.listeners.implicit; l != nil {
-		a.Implicit = l.Addr().String()
-	}
-	if l := s.listeners.drop; l != nil {
-		a.Drop = l.Addr().String()
-	}
-	if l := s.listeners.metrics; l != nil {
-		a.Metrics = l.Addr().String()
-	}
-	return a
+	l := s.listeners
+	return Addresses{HTTP: s.cfg.scheme() + "://" + l.at(portHTTP), Download: l.at(portDownload), Implicit: l.at(portImplicit), Drop: l.at(portDrop), Metrics: l.at(portMetrics)}
 }
 
 // OperatorToken returns the token that opens the operators' paths.
@@ -215,10 +219,8 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) close() {
-	for _, l := range []net.Listener{s.listeners.http, s.listeners.download, s.listeners.implicit, s.listeners.drop, s.listeners.metrics} {
-		if l != nil {
-			l.Close()
-		}
+	for _, l := range s.listeners {
+		l.Close()
 	}
 	s.state.close()
 }
