@@ -11,9 +11,9 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -53,7 +53,7 @@ func TestManifestHasTheTimesOfFiles(t *testing.T) {
 }
 
 // readIfAny returns what is at a path of the tree, or nil if the account sees nothing there.
-func readIfAny(t testing.TB, l *serve.Library, a *account.Account, path string) []byte {
+func readIfAny(t testing.TB, l *reading.Library, a *account.Account, path string) []byte {
 	t.Helper()
 	f, err := l.Tree.Open(t.Context(), a, path)
 	if errors.Is(err, library.ErrNotFound) {

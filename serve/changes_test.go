@@ -30,16 +30,16 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 	"sheaf/test/operatorstest"
 )
 
 // dayChanges returns the lines of what a day changed of jp; none if the day has nothing of it.
-func dayChanges(t *testing.T, lib *serve.Library, a *account.Account, day string) (lines []library.DayChange) {
+func dayChanges(t *testing.T, lib *reading.Library, a *account.Account, day string) (lines []library.DayChange) {
 	t.Helper()
 	name := "/days/" + day + "/jp/changes.jsonl.gz"
 	if _, err := lib.Tree.Stat(t.Context(), a, name); library.IsNotFound(err) {
@@ -92,7 +92,7 @@ func newCopy() *copied {
 func (c *copied) clone() *copied { return &copied{maps.Clone(c.host), maps.Clone(c.files)} }
 
 // follow applies a day.
-func (c *copied) follow(t *testing.T, lib *serve.Library, a *account.Account, day string) {
+func (c *copied) follow(t *testing.T, lib *reading.Library, a *account.Account, day string) {
 	t.Helper()
 	for _, l := range dayChanges(t, lib, a, day) {
 		switch {
@@ -164,7 +164,7 @@ func (p *past) start() {
 	testkit.Must(p.t, err)
 	p.rules = account.NewRules(p.DB, slog.New(slog.DiscardHandler))
 	p.rules.Now = now
-	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Accounts: p.Accounts, Rules: p.rules, Volume: 24 << 10})
+	p.Library, err = reading.New(reading.Options{Catalog: p.Catalog, Store: p.Store, Accounts: p.Accounts, Rules: p.rules, Volume: 24 << 10})
 	testkit.Must(p.t, err)
 }
 
@@ -575,7 +575,7 @@ func TestDaysTellNothingOfWhatRulesHide(t *testing.T) {
 	rules := account.NewRules(p.DB, slog.New(slog.DiscardHandler))
 	rules.Now = func() time.Time { return p.now }
 	var err error
-	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Rules: rules})
+	p.Library, err = reading.New(reading.Options{Catalog: p.Catalog, Store: p.Store, Rules: rules})
 	testkit.Must(t, err)
 	records := make(map[string][]*archive.Record)
 	for _, host := range []string{"www.host.jp", "www.early.jp", "www.pages.jp", "www.some.jp"} {

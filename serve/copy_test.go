@@ -15,9 +15,9 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -61,7 +61,7 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 			names = append(names, "/jp/ac/waseda/www/"+base+form)
 		}
 	}
-	read := func(lib *serve.Library, a *account.Account, name string) ([]byte, error) {
+	read := func(lib *reading.Library, a *account.Account, name string) ([]byte, error) {
 		f, err := lib.Tree.Open(t.Context(), a, name)
 		if err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 		defer f.Close()
 		return send(t, f)
 	}
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store})
 	testkit.Must(t, err)
 	want := make(map[string][]byte)
 	for _, name := range names {
@@ -89,7 +89,7 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 	watched := &storetest.Fault{Store: s.Store, Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	for under, objects := range map[string]store.Store{"local": s.Store, "across the network": watched} {
 		objects, counted := store.NewBacked(objects, func(context.Context) (store.Store, error) { return store.OpenFS(second) }, slog.New(slog.DiscardHandler))
-		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: objects})
+		lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: objects})
 		testkit.Must(t, err)
 		for _, name := range names {
 			if got, err := read(lib, reader, name); err != nil || !bytes.Equal(got, want[name]) {

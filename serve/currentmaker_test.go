@@ -19,10 +19,10 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 	"sheaf/serve/tree"
 )
@@ -80,20 +80,20 @@ func newCurrentSite(t *testing.T) *currentSite {
 // fresh waits until readers look for volumes again, and forgets what was computed.
 func (s *currentSite) fresh() {
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.reads, Accounts: s.Accounts, Rules: s.rules, Volume: 6 << 10})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.reads, Accounts: s.Accounts, Rules: s.rules, Volume: 6 << 10})
 	testkit.Must(s.t, err)
 }
 
 // maker returns a Maker for whom the newest volumes are due when they have an age.
-func (s *currentSite) maker(every time.Duration, domains ...string) *maker.CurrentMaker {
+func (s *currentSite) maker(every time.Duration, domains ...string) *results.CurrentMaker {
 	s.fresh()
-	return maker.NewCurrentMaker(maker.CurrentOptions{
+	return results.NewCurrentMaker(results.CurrentOptions{
 		Tree: s.Library.Tree, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Domains: domains, Every: every, Look: time.Hour,
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-func (s *currentSite) update(m *maker.CurrentMaker) {
+func (s *currentSite) update(m *results.CurrentMaker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.fresh()

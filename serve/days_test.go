@@ -12,8 +12,8 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -21,7 +21,7 @@ import (
 // and what is published later changes no volume but the last.
 func TestDayOfManyEditions(t *testing.T) {
 	s := servetest.New(t, nil)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 256 << 10})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 256 << 10})
 	testkit.Must(t, err)
 	page := func(host, text string, n int) map[string][]*archive.Record {
 		return map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", text, dayOne.Add(time.Duration(n)*time.Minute))}}
@@ -90,7 +90,7 @@ func TestDayIsComplete(t *testing.T) {
 	var err error
 	s.Catalog, err = catalog.Open(t.Context(), s.Store, catalog.Options{Now: func() time.Time { return now }, Location: tokyo})
 	testkit.Must(t, err)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
 	testkit.Must(t, err)
 	publish := func(text string) string {
 		return s.Publish("", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(waseda, text, now)}})

@@ -14,9 +14,9 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -29,7 +29,7 @@ func TestFeedOfEmbargoes(t *testing.T) {
 	rules := account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	rules.Now = now.now
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
 	testkit.Must(t, err)
 	random := rand.New(rand.NewPCG(3, 9))
 	hosts := []string{"www.waseda.ac.jp", "www.keio.ac.jp", "www.example.jp", "example.jp"}
@@ -124,7 +124,7 @@ func TestFeedAfterAClockThatWasAhead(t *testing.T) {
 	rules := account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	rules.Now = now.now
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
 	testkit.Must(t, err)
 	start := now.now().UTC().Truncate(time.Second)
 	for _, r := range []account.Rule{

@@ -22,9 +22,9 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -80,7 +80,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	}
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, n)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: widest})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Widest: widest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 func TestLargeEditionsAreSharded(t *testing.T) {
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, 700)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 100})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Widest: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

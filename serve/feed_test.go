@@ -20,9 +20,9 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -36,7 +36,7 @@ type copyOf struct {
 	events  []api.Event
 }
 
-func (c *copyOf) follow(t *testing.T, l *serve.Library) {
+func (c *copyOf) follow(t *testing.T, l *reading.Library) {
 	t.Helper()
 	for more := true; more; {
 		page, err := l.Changes.Wait(t.Context(), c.account, c.want, c.at, c.page, 0, nil)
@@ -59,7 +59,7 @@ func (c *copyOf) follow(t *testing.T, l *serve.Library) {
 }
 
 // apply does as package api says that one may.
-func (c *copyOf) apply(t *testing.T, l *serve.Library, e api.Event) {
+func (c *copyOf) apply(t *testing.T, l *reading.Library, e api.Event) {
 	t.Helper()
 	if e.Op == api.Put && len(e.Files) > 0 {
 		for _, f := range e.Files {
@@ -74,7 +74,7 @@ func (c *copyOf) apply(t *testing.T, l *serve.Library, e api.Event) {
 }
 
 // editionFiles gives the ETags of what a directory lists of editions.
-func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string) map[string]string {
+func editionFiles(t *testing.T, l *reading.Library, a *account.Account, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for n, err := range l.Tree.List(t.Context(), a, dir) {
@@ -202,7 +202,7 @@ func TestFeed(t *testing.T) {
 }
 
 // readFeedFiles reads what the files below /feed hold behind a number, found by name alone.
-func readFeedFiles(t *testing.T, l *serve.Library, a *account.Account, since int64) (events []api.Event) {
+func readFeedFiles(t *testing.T, l *reading.Library, a *account.Account, since int64) (events []api.Event) {
 	t.Helper()
 	var latest api.Latest
 	if err := json.Unmarshal(read(t, l, a, "/feed/LATEST"), &latest); err != nil {

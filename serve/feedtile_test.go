@@ -11,8 +11,8 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -72,8 +72,8 @@ func TestLongTextsAreShared(t *testing.T) {
 	testkit.Slow(t)
 	s := servetest.New(t, nil)
 	crowd(t, s, 10_000)
-	open := func(spool int64) *serve.Library {
-		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, SpoolBytes: spool})
+	open := func(spool int64) *reading.Library {
+		lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, SpoolBytes: spool})
 		testkit.Must(t, err)
 		return lib
 	}
@@ -81,7 +81,7 @@ func TestLongTextsAreShared(t *testing.T) {
 	for _, path := range []string{
 		"/editions/20261121/MANIFEST", (api.Tile{From: 1, To: 10_000}).Path(),
 	} {
-		read := func(ctx context.Context, lib *serve.Library) (string, error) {
+		read := func(ctx context.Context, lib *reading.Library) (string, error) {
 			f, err := lib.Tree.Open(ctx, everyone, path)
 			if err != nil {
 				return "", err

@@ -16,9 +16,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -61,7 +61,7 @@ func twoDays(t *testing.T) *servetest.Site {
 	return s
 }
 
-func names(t *testing.T, l *serve.Library, a *account.Account, path string) []string {
+func names(t *testing.T, l *reading.Library, a *account.Account, path string) []string {
 	t.Helper()
 	var out []string
 	for n, err := range l.Tree.List(t.Context(), a, path) {
@@ -76,7 +76,7 @@ func names(t *testing.T, l *serve.Library, a *account.Account, path string) []st
 	return out
 }
 
-func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byte {
+func read(t *testing.T, l *reading.Library, a *account.Account, path string) []byte {
 	t.Helper()
 	f, err := l.Tree.Open(t.Context(), a, path)
 	if err != nil {

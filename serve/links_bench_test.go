@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
 	"sheaf/serve/library"
-	"sheaf/serve/maker"
 	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
@@ -40,10 +39,10 @@ func BenchmarkLinkTables(b *testing.B) {
 			s.Publish("20261120", batch)
 			clear(batch)
 			leases, quiet := lease.NewDB(s.DB, nil, lease.Options{}), slog.New(slog.DiscardHandler)
-			latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
+			latest := results.NewCurrentMaker(results.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 			testkit.Must(b, latest.Update(b.Context(), func(context.Context, time.Duration) error { return nil }))
 			before, begun := usage(), time.Now()
-			makes := maker.NewLinkMaker(maker.TableOptions{Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Every: time.Hour, Log: quiet})
+			makes := results.NewLinkMaker(results.TableOptions{Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Every: time.Hour, Log: quiet})
 			most := peak(b, func() { testkit.Must(b, makes.Update(b.Context())) })
 			took, cpu := time.Since(begun), usage()-before
 			sizes := make(map[string]int64)

@@ -15,9 +15,9 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -45,7 +45,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 		store store.Store
 		local bool
 	}{"bare": {s.Store, true}, "wrapped": {wrapped, true}, "watched": {store.NewMeter(watched), false}} {
-		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: c.store})
+		lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: c.store})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 }
 
 // checkGathered does the same to what is gathered of a host's newest records.
-func checkGathered(t *testing.T, name string, lib *serve.Library, account *account.Account, local bool) {
+func checkGathered(t *testing.T, name string, lib *reading.Library, account *account.Account, local bool) {
 	t.Helper()
 	builder, err := lib.Bundles.New(t.Context(), account, ".tar.gz")
 	if err != nil {

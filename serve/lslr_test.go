@@ -16,14 +16,14 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
 // longOf reads an ls-lR.gz: the size of each path.
-func longOf(t *testing.T, lib *serve.Library, account *account.Account, name string) map[string]int64 {
+func longOf(t *testing.T, lib *reading.Library, account *account.Account, name string) map[string]int64 {
 	t.Helper()
 	f, err := lib.Tree.Open(t.Context(), account, name)
 	if err != nil {
@@ -62,7 +62,7 @@ func longOf(t *testing.T, lib *serve.Library, account *account.Account, name str
 }
 
 // walked finds the editions' files of the tree by listing it.
-func walked(t *testing.T, lib *serve.Library, account *account.Account, dir string) map[string]int64 {
+func walked(t *testing.T, lib *reading.Library, account *account.Account, dir string) map[string]int64 {
 	t.Helper()
 	files := make(map[string]int64)
 	for n, err := range lib.Tree.List(t.Context(), account, dir) {
@@ -97,7 +97,7 @@ func TestLongListOfTheRoot(t *testing.T) {
 	}
 	publish("20261120", "www.waseda.ac.jp", "a.blog.jp", "b.blog.jp", "ba.blog.jp", "a.blog.jp:8080", "www.example.com")
 	publish("20261121", "a.blog.jp", "www.waseda.ac.jp")
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 2})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Widest: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	}
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, n)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,11 +32,10 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/library"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 	"sheaf/serve/results"
@@ -198,18 +197,18 @@ func covered(t *testing.T, s *servetest.Site, batch string, at time.Time, hosts 
 func made(t *testing.T, s *servetest.Site) {
 	t.Helper()
 	leases, quiet := lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), slog.New(slog.DiscardHandler)
-	tables := maker.NewTableMaker(maker.TableOptions{
+	tables := results.NewTableMaker(results.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: 1, Every: time.Hour, Log: quiet,
 	})
 	finish(t, tables)
-	latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
+	latest := results.NewCurrentMaker(results.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.Index()
 	fresh(t, s)
 }
 
 // finish makes what m makes, in as many passes as that takes.
-func finish(t *testing.T, m *maker.TableMaker) {
+func finish(t *testing.T, m *results.TableMaker) {
 	t.Helper()
 	var err error
 	for range 20 {
@@ -224,14 +223,14 @@ func finish(t *testing.T, m *maker.TableMaker) {
 func fresh(t *testing.T, s *servetest.Site) {
 	t.Helper()
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
 	testkit.Must(t, err)
 }
 
 // linked makes the tables of the links of the latest versions.
 func linked(t *testing.T, s *servetest.Site) {
 	t.Helper()
-	links := maker.NewLinkMaker(maker.TableOptions{
+	links := results.NewLinkMaker(results.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	finish(t, links)

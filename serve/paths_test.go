@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"sheaf/archive"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -26,7 +26,7 @@ func FuzzPaths(f *testing.F) {
 		"www.keio.ac.jp":        {servetest.Page("http://www.keio.ac.jp/", "secret", dayOne)},
 		"www.waseda.ac.jp:8080": {servetest.Page("http://www.waseda.ac.jp:8080/", "port", dayOne)},
 	})
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Widest: 1})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Widest: 1})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
-	"sheaf/serve"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -72,7 +72,7 @@ func history(t *testing.T, clock *passing, days int, hosts ...string) *servetest
 	if s.Catalog, err = catalog.Open(t.Context(), s.Store, catalog.Options{Now: clock.now, Fanout: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
+	if s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
 		t.Fatal(err)
 	}
 	var crawls []*crawl

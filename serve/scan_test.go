@@ -19,9 +19,9 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -31,7 +31,7 @@ type scene struct {
 	*servetest.Site
 	t       *testing.T
 	r       *rand.Rand
-	without *serve.Library
+	without *reading.Library
 	readers []*account.Account
 	day     int
 	cuts    int
@@ -45,7 +45,7 @@ var sceneHosts = []string{
 func newScene(t *testing.T, r *rand.Rand) *scene {
 	s := &scene{Site: servetest.New(t, nil), t: t, r: r}
 	var err error
-	if s.without, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
+	if s.without, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
 		t.Fatal(err)
 	}
 	s.readers = []*account.Account{everyone, s.Account("some", "always", "a.example.jp", "www.example.jp", "192.0.2.7"), s.Account("org", "always", "org")}
@@ -119,7 +119,7 @@ func (s *scene) search() records.Search {
 }
 
 // searched tells all of a search, and where it can be gone on with.
-func searched(t *testing.T, l *serve.Library, a *account.Account, search records.Search) (lines []string, at []records.Position) {
+func searched(t *testing.T, l *reading.Library, a *account.Account, search records.Search) (lines []string, at []records.Position) {
 	t.Helper()
 	r, err := l.Records.Search(t.Context(), a, search)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *scene) compareURL(a *account.Account) {
 	s.t.Helper()
 	url := fmt.Sprintf("http://%s/%s", sceneHosts[s.r.IntN(len(sceneHosts))], []string{"a", "a/b", "nothing", "z"}[s.r.IntN(4)])
 	var told [2][]string
-	for i, l := range []*serve.Library{s.Library, s.without} {
+	for i, l := range []*reading.Library{s.Library, s.without} {
 		all, err := l.Records.Captures(s.t.Context(), a, url)
 		if err != nil {
 			s.t.Fatal(err)
@@ -315,7 +315,7 @@ func TestDamagedIndex(t *testing.T) {
 	if damaged == 0 {
 		t.Fatal("no runs in the store")
 	}
-	fresh, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
+	fresh, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestPlacesSpareReads(t *testing.T) {
 	_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, URLPrefix: "http://" + host + "/007", Reason: "asked", By: "op"})
 	testkit.Must(t, err)
 	counted := &opens{Store: s.Store}
-	l, err := serve.NewLibrary(serve.Options{
+	l, err := reading.New(reading.Options{
 		Catalog: s.Catalog, Store: counted, Accounts: s.Accounts, CacheBytes: 100 << 10, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{}),
 	})
 	testkit.Must(t, err)
@@ -390,11 +390,11 @@ func TestIndexSparesReads(t *testing.T) {
 	s.Index()
 	count := func(search records.Search, with bool) (n int, reads int64) {
 		counted := &opens{Store: s.Store}
-		opt := serve.Options{Catalog: s.Catalog, Store: counted}
+		opt := reading.Options{Catalog: s.Catalog, Store: counted}
 		if with {
 			opt.URLs = urlindex.NewReader(counted, urlindex.ReaderOptions{})
 		}
-		l, err := serve.NewLibrary(opt)
+		l, err := reading.New(opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,10 +16,10 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 	"sheaf/serve/tree"
 )
@@ -32,18 +32,18 @@ type tableSite struct {
 	t     *testing.T
 	rules *account.Rules
 	grace time.Duration
-	maker func(days int) *maker.TableMaker
+	maker func(days int) *results.TableMaker
 }
 
 func newTableSite(t *testing.T) *tableSite {
 	s := &tableSite{Site: servetest.New(t, nil), t: t}
 	s.rules = account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
 	testkit.Must(t, err)
 	leases := lease.NewDB(s.DB, nil, lease.Options{})
-	s.maker = func(days int) *maker.TableMaker {
-		return maker.NewTableMaker(maker.TableOptions{
+	s.maker = func(days int) *results.TableMaker {
+		return results.NewTableMaker(results.TableOptions{
 			Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
 		})
 	}
@@ -94,7 +94,7 @@ func (s *tableSite) urls(a *account.Account, dir string) (urls []string) {
 	return urls
 }
 
-func (s *tableSite) update(m *maker.TableMaker) {
+func (s *tableSite) update(m *results.TableMaker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context()))
 }
@@ -102,7 +102,7 @@ func (s *tableSite) update(m *maker.TableMaker) {
 // fresh waits until readers look for tables again.
 func (s *tableSite) fresh() {
 	var err error
-	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
+	s.Library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
 	testkit.Must(s.t, err)
 }
 

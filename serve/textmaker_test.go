@@ -16,7 +16,7 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/maker"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -33,8 +33,8 @@ type textRow struct {
 }
 
 // texter returns a maker of texts.
-func (s *tableSite) texter(days int) *maker.TableMaker {
-	return maker.NewTextMaker(maker.TableOptions{
+func (s *tableSite) texter(days int) *results.TableMaker {
+	return results.NewTextMaker(results.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: days, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -24,7 +24,7 @@ import (
 //	SHEAF_BENCH_HOSTS=2000000 go test ./serve -run '^$' -bench VolumesAtSize -benchtime 1x
 func BenchmarkVolumesAtSize(b *testing.B) {
 	hosts, dir := servetest.Number("SHEAF_BENCH_HOSTS", 20_000), b.TempDir()
-	open := func() *serve.Library {
+	open := func() *reading.Library {
 		st, err := store.OpenFS(dir)
 		testkit.Must(b, err)
 		b.Cleanup(func() { st.Close() })
@@ -33,7 +33,7 @@ func BenchmarkVolumesAtSize(b *testing.B) {
 		if _, err := cat.Publish(b.Context(), manyHosts(hosts)); err != nil {
 			b.Fatal(err)
 		}
-		lib, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st})
+		lib, err := reading.New(reading.Options{Catalog: cat, Store: st})
 		testkit.Must(b, err)
 		return lib
 	}
@@ -45,7 +45,7 @@ func BenchmarkVolumesAtSize(b *testing.B) {
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s/list")
 		b.ReportMetric(float64(files/3), "volumes")
-		for what, lib := range map[string]*serve.Library{"cold-s/open": open(), "s/open": lib} {
+		for what, lib := range map[string]*reading.Library{"cold-s/open": open(), "s/open": lib} {
 			begun = time.Now()
 			f, err := lib.Tree.Open(b.Context(), everyone, volumesDir+"/00001.warc.gz")
 			testkit.Must(b, err)
@@ -155,7 +155,7 @@ func BenchmarkDayAtSize(b *testing.B) {
 	}
 	for b.Loop() {
 		s := servetest.New(b, nil)
-		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+		lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store})
 		testkit.Must(b, err)
 		first, second := make(map[string][]*archive.Record), make(map[string][]*archive.Record)
 		for i := range hosts {

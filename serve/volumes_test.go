@@ -16,9 +16,9 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -26,7 +26,7 @@ const volumesDir = "/days/20261120/jp"
 
 // newVolumes publishes an edition whose volumes of jp have a few hosts each, and returns its hosts
 // in the order of the tree.
-func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
+func newVolumes(t *testing.T) (*servetest.Site, *reading.Library, []string) {
 	s := servetest.New(t, nil)
 	batch := make(map[string][]*archive.Record)
 	add := func(host string) {
@@ -42,7 +42,7 @@ func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
 		add(host)
 	}
 	s.Publish("20261120", batch)
-	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 12 << 10})
+	lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 12 << 10})
 	testkit.Must(t, err)
 	var hosts []string
 	for host := range batch {
@@ -55,7 +55,7 @@ func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
 }
 
 // volumeLines reads the list of a volume.
-func volumeLines(t *testing.T, l *serve.Library, a *account.Account, name string) (lines []library.VolumeLine) {
+func volumeLines(t *testing.T, l *reading.Library, a *account.Account, name string) (lines []library.VolumeLine) {
 	t.Helper()
 	for line := range bytes.Lines(read(t, l, a, name+".jsonl")) {
 		var v library.VolumeLine
@@ -66,7 +66,7 @@ func volumeLines(t *testing.T, l *serve.Library, a *account.Account, name string
 }
 
 // volumeHosts returns the hosts of all volumes in a directory, as listed, by volume.
-func volumeHosts(t *testing.T, l *serve.Library, a *account.Account, dir string) (hosts []string, byVolume map[string][]string) {
+func volumeHosts(t *testing.T, l *reading.Library, a *account.Account, dir string) (hosts []string, byVolume map[string][]string) {
 	t.Helper()
 	byVolume = make(map[string][]string)
 	for _, name := range names(t, l, a, dir) {

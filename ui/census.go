@@ -7,15 +7,15 @@ import (
 	"sync"
 
 	"sheaf/archive/naming"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/reading"
 )
 
 // census counts the hosts below each place of the tree, and finds hosts by parts of their names. A
 // catalog has its hosts in order but does not know their number. So one pass over all hosts is made
 // for each version, and all pages share its result.
 type census struct {
-	library *serve.Library
+	library *reading.Library
 	log     *slog.Logger
 
 	mu       sync.Mutex

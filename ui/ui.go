@@ -28,16 +28,16 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
+	"sheaf/serve/reading"
 	"sheaf/serve/watch"
 )
 
 // Options say what the pages show. Site, Library and Guard are required.
 type Options struct {
 	Site    *webpage.Site
-	Library *serve.Library
+	Library *reading.Library
 	Guard   *guard.Guard // finds the account of a request
 	About   string       // owner and purpose of the archive, in a sentence or two; may be empty
 

@@ -20,9 +20,9 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -49,7 +49,7 @@ func newSite(t *testing.T) (*servetest.Site, string) {
 }
 
 // serveLibrary serves a site by a library, and returns where.
-func serveLibrary(t *testing.T, s *servetest.Site, library *serve.Library) string {
+func serveLibrary(t *testing.T, s *servetest.Site, library *reading.Library) string {
 	t.Helper()
 	h, err := ftpd.New(ftpd.Options{Tree: library.Tree, Contact: library.Contact, Accounts: s.Accounts, Recorder: s.Log, Running: s.Running})
 	if err != nil {

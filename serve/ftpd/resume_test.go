@@ -16,7 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -114,7 +114,7 @@ func TestResumeAtAnotherNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: other, Store: s.Store, Accounts: s.Accounts})
+	library, err := reading.New(reading.Options{Catalog: other, Store: s.Store, Accounts: s.Accounts})
 	if err != nil {
 		t.Fatal(err)
 	}

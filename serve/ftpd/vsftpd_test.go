@@ -26,9 +26,9 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 )
 
@@ -315,7 +315,7 @@ func TestServeForBenchmark(t *testing.T) {
 		reader.Rate = rate(t, text)
 	}
 	_, _, createErr := accounts.Create(t.Context(), reader, "jp")
-	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Lag: time.Second})
+	library, err := reading.New(reading.Options{Catalog: cat, Store: st, Accounts: accounts, Lag: time.Second})
 	if err := errors.Join(err, createErr); err != nil {
 		t.Fatal(err)
 	}

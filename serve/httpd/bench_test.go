@@ -15,8 +15,8 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/urlindex"
-	"sheaf/serve"
 	"sheaf/serve/httpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 	"sheaf/test/operatorstest"
 )
@@ -55,7 +55,7 @@ func BenchmarkCDX(b *testing.B) {
 	b.Logf("%d records of %d hosts indexed in %v", hosts*benchEach, hosts, time.Since(begun).Round(time.Millisecond))
 
 	node := func(index, start bool) http.Handler {
-		opt := serve.Options{Catalog: s.Catalog, Store: s.Store}
+		opt := reading.Options{Catalog: s.Catalog, Store: s.Store}
 		if start {
 			var err error
 			if opt.Catalog, err = catalog.Open(b.Context(), s.Store, catalog.Options{}); err != nil {
@@ -65,7 +65,7 @@ func BenchmarkCDX(b *testing.B) {
 		if index {
 			opt.URLs = urlindex.NewReader(s.Store, urlindex.ReaderOptions{Lag: 2 * time.Second})
 		}
-		library, err := serve.NewLibrary(opt)
+		library, err := reading.New(opt)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,9 +20,9 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 	"sheaf/test/operatorstest"
 )
@@ -56,10 +56,10 @@ func TestDamageIsNeverShown(t *testing.T) {
 
 	// ask sends the request to a new service, which has nothing in memory yet.
 	var log bytes.Buffer
-	var library *serve.Library
+	var library *reading.Library
 	newServer := func(objects store.Store) *httptest.Server {
 		log.Reset()
-		library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: objects, Accounts: s.Accounts, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		library, err = reading.New(reading.Options{Catalog: s.Catalog, Store: objects, Accounts: s.Accounts, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		testkit.Must(t, err)
 		router := mux.NewRouter()
 		testkit.Must(t, httpd.Register(router, httpd.Options{Library: library, Accounts: s.Accounts, Recorder: s.Log,

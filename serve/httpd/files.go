@@ -17,15 +17,15 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 )
 
 // Files serves a library's tree, and its hosts' archives by name.
 type Files struct {
-	Library *serve.Library
+	Library *reading.Library
 	Sender  *guard.Sender
 	Log     *slog.Logger
 }

@@ -15,10 +15,10 @@ import (
 	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/web"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
 	"sheaf/serve/watch"
@@ -26,7 +26,7 @@ import (
 
 // Options of the handlers. Library, Accounts, Recorder and Gate are needed.
 type Options struct {
-	Library  *serve.Library
+	Library  *reading.Library
 	Accounts *account.Accounts
 	Recorder transfers.Recorder
 	Gate     operators.Gate    // of operators
@@ -89,7 +89,7 @@ func Register(r *mux.Router, opt Options) error {
 	g.Sessions, g.Audit, g.Operator = opt.Sessions, opt.Audit, opt.Operator
 	sender := &guard.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
 	// The router tries the routes in this order: those that are asked for most often come first.
-	(&web.Pages{Library: opt.Library, Limits: limits, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
+	(&web.Pages{Access: opt.Library.Access, Records: opt.Library.Records, Limits: limits, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
 	(&Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&Queries{Library: opt.Library, Limits: limits, Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)

@@ -18,10 +18,10 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -31,15 +31,15 @@ func (c *crawl) makeLinks(t *testing.T) {
 	t.Helper()
 	fresh := func() {
 		var err error
-		c.Library, err = serve.NewLibrary(serve.Options{Catalog: c.Catalog, Store: c.Store, Accounts: c.Accounts, Rules: account.NewRules(c.DB, slog.New(slog.DiscardHandler)), Volume: 2 << 10})
+		c.Library, err = reading.New(reading.Options{Catalog: c.Catalog, Store: c.Store, Accounts: c.Accounts, Rules: account.NewRules(c.DB, slog.New(slog.DiscardHandler)), Volume: 2 << 10})
 		testkit.Must(t, err)
 	}
 	leases, quiet := lease.NewDB(c.DB, nil, lease.Options{}), slog.New(slog.DiscardHandler)
 	fresh()
-	latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: c.Library.Tree, Store: c.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: quiet})
+	latest := results.NewCurrentMaker(results.CurrentOptions{Tree: c.Library.Tree, Store: c.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
 	fresh()
-	testkit.Must(t, maker.NewLinkMaker(maker.TableOptions{Tree: c.Library.Tree, Tables: c.Library.Tables, Records: c.Library.Records, Store: c.Store, Leases: leases, Every: time.Hour, Log: quiet}).Update(t.Context()))
+	testkit.Must(t, results.NewLinkMaker(results.TableOptions{Tree: c.Library.Tree, Tables: c.Library.Tables, Records: c.Library.Records, Store: c.Store, Leases: leases, Every: time.Hour, Log: quiet}).Update(t.Context()))
 	fresh()
 	c.serve(t, records.Budget{})
 }

@@ -10,17 +10,17 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
 )
 
 // Queries serves a library's records, hosts, changes and coverage to programs.
 type Queries struct {
-	Library  *serve.Library
+	Library  *reading.Library
 	Limits   *guard.Limits
 	Sender   *guard.Sender
 	Budget   records.Budget  // of one answer

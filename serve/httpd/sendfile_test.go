@@ -23,9 +23,9 @@ import (
 	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/servetest"
 	"sheaf/test/operatorstest"
 )
@@ -130,7 +130,7 @@ func TestServeProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts})
+	library, err := reading.New(reading.Options{Catalog: cat, Store: st, Accounts: accounts})
 	if err != nil {
 		t.Fatal(err)
 	}

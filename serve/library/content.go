@@ -11,10 +11,12 @@ import (
 	"sheaf/serve/account"
 )
 
-// Errors about paths. They tell nothing of what an account may not know.
+// Errors about paths, lists and bundles. They tell nothing of what an account may not know.
 var (
 	ErrNotFound    = errors.New("no such file or directory") // for this account
 	ErrIsDirectory = errors.New("is a directory")
+	ErrChanged     = errors.New("what was gathered may not be given out any more; gather it anew") // a record was taken down, or the account may not see it any more
+	ErrCursor      = errors.New("cursor is not one that this service gave")
 )
 
 // IsNotFound reports whether an error says that there is nothing for this account.

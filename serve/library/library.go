@@ -15,9 +15,6 @@ import (
 	"sheaf/serve/account"
 )
 
-// ErrCursor says that a cursor was not given by this service.
-var ErrCursor = errors.New("cursor is not one that this service gave")
-
 // Library is an archive's catalog and its segments in the store. Accounts read it through views.
 type Library struct {
 	Catalog  *catalog.Catalog

@@ -15,7 +15,7 @@ import (
 )
 
 // A mirror can also keep the tables of records, hosts, links and texts that the newest days have
-// beside the volumes of a top-level domain (package maker), and those of links beside the volumes
+// beside the volumes of a top-level domain (package results), and those of links beside the volumes
 // of its latest versions. Their folder is kept as a host's is. The feed tells of editions and
 // take-downs, but not of tables, which are made later. So at the end of the feed the service's
 // MANIFESTs of the volumes are read: all of them at the beginning and for a while after anything

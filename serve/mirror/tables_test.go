@@ -19,29 +19,29 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
+	"sheaf/serve/results"
 )
 
 // tableSite is a service whose newest days have tables.
 type tableSite struct {
 	*site
 	make    func()
-	library func() *serve.Library // one that sees at once what was made
+	library func() *reading.Library // one that sees at once what was made
 }
 
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
-	opt := maker.TableOptions{
+	opt := results.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	}
-	tables, texts := maker.NewTableMaker(opt), maker.NewTextMaker(opt)
-	library := func() *serve.Library {
-		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
+	tables, texts := results.NewTableMaker(opt), results.NewTextMaker(opt)
+	library := func() *reading.Library {
+		lib, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts})
 		testkit.Must(t, err)
 		return lib
 	}
-	fresh := func() maker.TableOptions {
+	fresh := func() results.TableOptions {
 		lib, opt := library(), opt
 		opt.Tree, opt.Tables, opt.Records = lib.Tree, lib.Tables, lib.Records
 		return opt
@@ -52,9 +52,9 @@ func newTableSite(t *testing.T) *tableSite {
 	makeAll := func() {
 		testkit.Must(t, tables.Update(t.Context()))
 		testkit.Must(t, texts.Update(t.Context()))
-		latest := maker.NewCurrentMaker(maker.CurrentOptions{Tree: fresh().Tree, Store: s.Store, Leases: opt.Leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: opt.Log})
+		latest := results.NewCurrentMaker(results.CurrentOptions{Tree: fresh().Tree, Store: s.Store, Leases: opt.Leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: opt.Log})
 		testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
-		testkit.Must(t, maker.NewLinkMaker(fresh()).Update(t.Context()))
+		testkit.Must(t, results.NewLinkMaker(fresh()).Update(t.Context()))
 	}
 	return &tableSite{s, makeAll, library}
 }

@@ -9,8 +9,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/reading"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -63,7 +63,7 @@ func TestSortedIndexesKeepToTheCache(t *testing.T) {
 		}
 		s.Publish(at.AddDate(0, 0, day).Format("20060102"), map[string][]*archive.Record{host: of})
 	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, CacheBytes: 1 << 20})
+	library, err := reading.New(reading.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, CacheBytes: 1 << 20})
 	testkit.Must(t, err)
 	heap := func() int64 {
 		var m runtime.MemStats

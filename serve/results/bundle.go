@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -15,10 +14,6 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
-
-// ErrChanged says that a record of a bundle was taken down since, or that the account may not see
-// it any more.
-var ErrChanged = errors.New("what was gathered may not be given out any more; gather it anew")
 
 // Bundle is a finished bundle. It does not change.
 type Bundle struct {
@@ -65,10 +60,10 @@ func (b *Bundle) frame(sum archive.Stretch) {
 	b.size = int64(len(b.start)) + sum.Size + int64(len(b.end))
 }
 
-// check fails with ErrChanged if not all of the bundle may be given out now.
+// check fails with library.ErrChanged if not all of the bundle may be given out now.
 func (b *Bundle) check(v *library.AccountView) error {
 	if !v.Sees(b.scope) {
-		return ErrChanged
+		return library.ErrChanged
 	}
 	if v.Snap.Version() == b.version {
 		return nil
@@ -76,7 +71,7 @@ func (b *Bundle) check(v *library.AccountView) error {
 	for i := range b.pieces {
 		host := b.pieces[i].segment.Host
 		if len(v.Snap.Tombstones(host)) != b.taken[host] {
-			return fmt.Errorf("%s: %w", host, ErrChanged)
+			return fmt.Errorf("%s: %w", host, library.ErrChanged)
 		}
 	}
 	return nil
@@ -111,9 +106,9 @@ func getOrBuild[T interface{ memory() int64 }](ctx context.Context, of *library.
 	})
 }
 
-// Open opens a bundle for an account, as a file called name. It fails with ErrChanged if anything
-// of the bundle's hosts was taken down or restored since, or the account may not see all of the
-// bundle.
+// Open opens a bundle for an account, as a file called name. It fails with library.ErrChanged if
+// anything of the bundle's hosts was taken down or restored since, or the account may not see all
+// of the bundle.
 func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package results has the files of what a query found: bundles, tables, and the jobs that make
-// them.
+// Package results has the files of what a query found: bundles, tables, the jobs that make them,
+// and the makers of those that the tree offers of volumes.
 //
 // # Bundles
 //
@@ -39,4 +39,23 @@
 // no pages. A job of which three workers have died is given up. The result of a query for pages
 // only lists which records of which segments the file consists of. Results are kept for a limited
 // time.
+//
+// # Makers
+//
+// TableMaker makes tables of each day's records, hosts and links, for each volume of each top-level
+// domain (see package tree). It works beside publication.
+//
+// A table is made once, for what an account without special rights sees of the volume. When
+// something in the volume is taken down, comes back or is no longer hidden, the table is made
+// again; until then nobody sees it. Only the newest days have tables. Before the tables TableMaker
+// asks the tree for what the two newest days changed (see tree.MakeChanges), so that readers of its
+// process need not wait for it.
+//
+// Another TableMaker makes the texts of the pages of the newest days, and makes them again when the
+// extraction has another version (see package texts). It takes its time, and has its own lease. A
+// third one makes tables of the latest versions' links, sorted by page and sorted by target. From
+// the latter the service tells who links to a page.
+//
+// CurrentMaker finds which hosts lie in which volume of a domain's latest versions. From that the
+// tree offers the latest version of every page of a domain in a few large files (see tree.Current).
 package results

@@ -186,7 +186,7 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 }
 
 // Open opens a job's result for its account, as a file called name. It fails with ErrNotDone unless
-// the job is done, and with ErrChanged as Bundles.Open and Tables.Open do.
+// the job is done, and with library.ErrChanged as Bundles.Open and Tables.Open do.
 func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*library.File, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone

@@ -139,7 +139,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	return t, nil
 }
 
-// Open opens a table for an account, as a file called name. It fails with results.ErrChanged if
+// Open opens a table for an account, as a file called name. It fails with library.ErrChanged if
 // anything of the archive was withdrawn since, or the account's scope has changed.
 func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
@@ -148,7 +148,7 @@ func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name st
 	}
 	if !v.Sees(t.Scope) || v.Snap.Withdrawals() != t.Withdrawals {
 		v.Release()
-		return nil, ErrChanged
+		return nil, library.ErrChanged
 	}
 	return library.Open(ctx, &library.Entry{
 		Node: library.Node{

@@ -30,9 +30,9 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/reading"
 	"sheaf/serve/results"
 )
 
@@ -44,7 +44,7 @@ type Site struct {
 	Dir      string // of the store
 	Store    *store.FS
 	Catalog  *catalog.Catalog
-	Library  *serve.Library
+	Library  *reading.Library
 	Accounts *account.Accounts
 	Log      *transfers.Log
 	Jobs     *results.Jobs // nothing works on them before Run
@@ -74,7 +74,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 	t.Cleanup(func() { database.Close() })
 	accounts, err := account.NewAccounts(database, anonymous, Cheap)
 	testkit.Must(t, err)
-	library, err := serve.NewLibrary(serve.Options{
+	library, err := reading.New(reading.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
 		Meter: account.NewMeter(account.Options{Zone: testkit.Midday()}),
 	})

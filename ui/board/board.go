@@ -19,8 +19,8 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/manager"
-	"sheaf/serve"
 	"sheaf/serve/httpd"
+	"sheaf/serve/reading"
 	"sheaf/serve/watch"
 	"sheaf/ui/removal"
 )
@@ -35,7 +35,7 @@ type Options struct {
 
 	Ingest   *ingest.Ingest   // nil: another process has the buffers
 	Manager  *manager.Manager // nil: another process looks after robots
-	Library  *serve.Library   // nil: another process has the archive
+	Library  *reading.Library // nil: another process has the archive
 	Watches  *watch.Watches   // nil: another process tells consumers of changes
 	Removals *removal.Desk    // nil: another process decides about removals
 

@@ -37,13 +37,12 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/web"
-	"sheaf/serve/maker"
+	"sheaf/serve/reading"
 	"sheaf/serve/results"
 	"sheaf/serve/watch"
 	"sheaf/ui"
@@ -221,7 +220,7 @@ type archives struct {
 	catalog  *catalog.Catalog
 	accounts *account.Accounts
 	meter    *account.Meter
-	library  *serve.Library
+	library  *reading.Library
 	objects  store.Store // the store for consumers' reads
 }
 
@@ -245,7 +244,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	}
 	a.meter = account.NewMeter(account.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
 	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
-	a.library, err = serve.NewLibrary(serve.Options{
+	a.library, err = reading.New(reading.Options{
 		Catalog: a.catalog, Store: a.objects, Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
 		URLs: index, Log: b.log, Rules: account.NewRules(b.state.db, b.log),
@@ -357,20 +356,20 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, in.Publisher.Recall, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, maker.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, maker.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, maker.NewLinkMaker(b.tables(a, 0)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, results.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, results.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, results.NewLinkMaker(b.tables(a, 0)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
 
 // tablesGrace is how long a table is kept after nobody sees it any more.
 const tablesGrace = time.Minute
 
-func (b *builder) tables(a *archives, days int) maker.TableOptions {
+func (b *builder) tables(a *archives, days int) results.TableOptions {
 	l := a.library
-	return maker.TableOptions{Tree: l.Tree, Tables: l.Tables, Records: l.Records, Store: b.objects, Leases: b.state.leases, Days: days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log}
+	return results.TableOptions{Tree: l.Tree, Tables: l.Tables, Records: l.Records, Store: b.objects, Leases: b.state.leases, Days: days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log}
 }
 
-func (b *builder) currentmaker(a *archives) *maker.CurrentMaker {
-	return maker.NewCurrentMaker(maker.CurrentOptions{
+func (b *builder) currentmaker(a *archives) *results.CurrentMaker {
+	return results.NewCurrentMaker(results.CurrentOptions{
 		Tree: a.library.Tree, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
 	})
 }
@@ -546,7 +545,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	if desk != nil && !desk.Decides() {
 		desk = nil
 	}
-	var library *serve.Library
+	var library *reading.Library
 	if published != nil {
 		library = published.library
 	}

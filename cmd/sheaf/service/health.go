@@ -23,7 +23,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
 	"sheaf/internal/route"
-	"sheaf/serve"
+	"sheaf/serve/reading"
 	"sheaf/ui/board"
 )
 
@@ -188,7 +188,7 @@ func (h *health) add(name string, look func(context.Context) error) {
 	h.checks = append(h.checks, &checkup{name: name, look: look, wait: h.wait, log: h.log})
 }
 
-func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {
+func (h *health) watchCatalog(c *catalog.Catalog, l *reading.Library) {
 	h.add(checkCatalog, c.Check)
 	h.damaged = l.Records.Damaged
 }

@@ -100,7 +100,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := files.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}, stopping: make(chan struct{})}
+	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}, stopping: make(chan struct{}), listeners: make(listeners)}
 	s.state.monitor = monitor.New()
 	for _, option := range options {
 		option(s)
@@ -134,10 +134,9 @@ const (
 	portMetrics  = "metrics"
 )
 
-// listen listens at the addresses of the settings. If another process on this machine has the
-// default address for metrics, and the settings name no other, this process serves no metrics.
+// listen listens at the addresses of the settings. If another process has the default address for
+// metrics, and the settings name no other, this process serves no metrics.
 func (s *Service) listen(ctx context.Context) error {
-	s.listeners = make(listeners)
 	var lc net.ListenConfig
 	for _, one := range []struct {
 		key, addr string

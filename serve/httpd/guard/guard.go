@@ -23,7 +23,6 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/results"
 )
 
 // Handler answers a request of an account. If it returns an error, the error becomes the answer. So
@@ -317,7 +316,7 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusRequestTimeout, "body_stalled", "the request's body did not come; send it again")
 	case errors.As(err, &damage): // the library has logged it
 		return problem.New(http.StatusInternalServerError, "damaged", "what is stored of this page is damaged, and is not shown; the service's log names it")
-	case errors.Is(err, results.ErrChanged):
+	case errors.Is(err, library.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, library.ErrNotFound), errors.Is(err, library.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))

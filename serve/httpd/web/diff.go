@@ -61,7 +61,7 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 		guard.Found(w, p.origin(r)+replay.DiffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil
 	}
-	permit, err := p.Library.Access.Begin(r.Context(), a)
+	permit, err := p.Access.Begin(r.Context(), a)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var (
 
 // memento serves version i of a page. If parts are given, they make up its whole body.
 func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode, parts []*part) error {
-	permit, err := p.Library.Access.Begin(r.Context(), a)
+	permit, err := p.Access.Begin(r.Context(), a)
 	if err != nil {
 		return err
 	}

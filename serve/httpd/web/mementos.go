@@ -39,7 +39,7 @@ func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) 
 // recordsOf returns the records of a page that can be shown, by time. It leaves out revisits whose
 // original is missing, and records that belong to no page.
 func (p *Pages) recordsOf(ctx context.Context, a *account.Account, url string) (mementos, error) {
-	captures, err := p.Library.Records.Captures(ctx, a, url)
+	captures, err := p.Records.Captures(ctx, a, url)
 	return slices.DeleteFunc(captures, func(c *records.Capture) bool { return !c.Stands() }), err
 }
 

@@ -19,16 +19,16 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
-// Pages shows the stored pages of a library.
+// Pages shows stored pages.
 type Pages struct {
-	Library *serve.Library
+	Access  *account.Access
+	Records *records.Records
 	Limits  *guard.Limits
 	Sender  *guard.Sender
 	Public  string // the service's own URL, if it is behind a proxy
@@ -226,7 +226,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if !guard.WantsHTML(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
 	}
-	urls, err := p.Library.Records.Suggest(r.Context(), a, url, 20)
+	urls, err := p.Records.Suggest(r.Context(), a, url, 20)
 	if err != nil {
 		return err
 	}

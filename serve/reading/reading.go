@@ -1,17 +1,5 @@
-// Package serve wires together what consumers read. In this list, each package knows only those
-// before it:
-//
-//	account    who may read, what, when and how fast; rules that hide some of it
-//	library    what an account sees of the catalog: hosts, their files, what has changed, and
-//	           what robots did not collect
-//	tree       all files, by path: what FTP and HTTP show
-//	records    single records, and the language in which consumers ask for them
-//	results    files of what a query has found: bundles, tables, and jobs that make them
-//
-// Below results is texts, which takes the text out of a page. Over them are replay, which makes a
-// stored page readable; watch, which tells consumers of changes; maker, which makes the files of
-// volumes beside publication; and the protocols, ftpd and httpd.
-package serve
+// Package reading puts together what consumers read, for all protocols.
+package reading
 
 import (
 	"context"
@@ -71,10 +59,10 @@ type Library struct {
 	Contact string
 }
 
-// NewLibrary makes a library over a catalog and the store that has its segments.
-func NewLibrary(opt Options) (*Library, error) {
+// New makes a Library over a catalog and the store that has its segments.
+func New(opt Options) (*Library, error) {
 	if opt.Catalog == nil || opt.Store == nil {
-		return nil, errors.New("serve: a library needs a catalog and a store")
+		return nil, errors.New("reading: a library needs a catalog and a store")
 	}
 	if opt.Grace == 0 {
 		opt.Grace = account.DefaultGrace

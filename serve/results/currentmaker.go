@@ -1,4 +1,4 @@
-package maker
+package results
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package maker
+package results
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/loop"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/results"
 	"sheaf/serve/texts"
 	"sheaf/serve/tree"
 )
@@ -27,7 +26,7 @@ type kind struct {
 	changes bool     // also see to what the newest days changed
 	current bool     // of volumes of the latest versions, in place of those of days
 	share   int      // see Run
-	make    func(p *pass, ctx context.Context, missing []string, v *library.Volume) (map[string]*results.Table, error)
+	make    func(p *pass, ctx context.Context, missing []string, v *library.Volume) (map[string]*Table, error)
 }
 
 var (
@@ -45,7 +44,7 @@ var (
 // TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
 	Tree    *tree.Tree
-	Tables  *results.Tables
+	Tables  *Tables
 	Records *records.Records
 	Store   store.Store
 	Leases  lease.Locker
@@ -271,8 +270,8 @@ func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volu
 }
 
 // tables makes tables from the index of the hosts' records.
-func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) (map[string]*results.Table, error) {
-	made := make(map[string]*results.Table)
+func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) (map[string]*Table, error) {
+	made := make(map[string]*Table)
 	for _, name := range missing {
 		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, tree.Everybody, name, hostsOf(v))
 		if err != nil {
@@ -289,19 +288,19 @@ func hostsOf(v *library.Volume) (hosts []*library.Host) {
 }
 
 // texts makes the texts of the hosts' pages, always in both forms.
-func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
+func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*Table, error) {
 	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
-	return map[string]*results.Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
+	return map[string]*Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
 }
 
 // links makes the tables of the pages' links, always all three.
-func (p *pass) links(ctx context.Context, _ []string, v *library.Volume) (map[string]*results.Table, error) {
+func (p *pass) links(ctx context.Context, _ []string, v *library.Volume) (map[string]*Table, error) {
 	links, inlinks, hosts, err := p.opt.Tables.MakeLinks(ctx, tree.Everybody, v)
-	return map[string]*results.Table{api.TableOfLinks: links, api.TableOfInlinks: inlinks, api.TableOfLinkHosts: hosts}, err
+	return map[string]*Table{api.TableOfLinks: links, api.TableOfInlinks: inlinks, api.TableOfLinkHosts: hosts}, err
 }
 
 // put stores a table of a volume. The key tells the table's rows and digest.
-func put(ctx context.Context, to store.Store, of tree.VolumeTable, t *results.Table) error {
+func put(ctx context.Context, to store.Store, of tree.VolumeTable, t *Table) error {
 	of.Rows, of.Size, of.SHA256 = t.Rows, t.Size(), t.SHA256
 	r, err := t.Content(ctx)
 	if err != nil {
