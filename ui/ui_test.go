@@ -103,7 +103,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		Operator: func(context.Context, string, string, string) (operators.Operator, string, error) {
 			return operators.Operator{}, "", operators.ErrCredentials
 		},
-		Operators: keepers, OIDC: &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
+		Operators: keepers, OIDC: &login.OIDC{Provider: login.Provider{Issuer: "https://login.example.jp", Label: "Kokubunji University"}},
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
 	m := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()})

@@ -19,8 +19,8 @@ import (
 // Packs says which hosts of a batch share an object. With the zero value every host has an object
 // of its own.
 type Packs struct {
-	Below int64 // a segment of fewer bytes goes into a pack
-	Size  int64 // maximum size of a pack, in bytes; 0 is 256 MiB
+	Below int64 `mapstructure:"below" want:"0 to 256MiB"` // a segment of fewer bytes goes into a pack
+	Size  int64 `mapstructure:"-"`                        // maximum size of a pack, in bytes; 0 is 256 MiB
 }
 
 const defaultPackSize = 256 << 20

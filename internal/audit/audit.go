@@ -230,8 +230,8 @@ func (l *Log) ready(ctx context.Context) error {
 
 // Keeping says how long rows and addresses are kept. 0 means for ever.
 type Keeping struct {
-	Rows      time.Duration
-	Addresses time.Duration // how long clients' addresses are kept in the rows
+	Rows      time.Duration `mapstructure:"keep" want:"at least 0s"`
+	Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long clients' addresses are kept in the rows
 }
 
 // trim deletes the rows, and the addresses in rows, that were kept longer than k says.

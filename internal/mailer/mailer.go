@@ -19,15 +19,16 @@ import (
 	"sheaf/internal/certs"
 )
 
-// Server describes the mail server and how it is used.
+// Server describes the mail server and how it is used. Fields with a key are settings.
 type Server struct {
-	Address  string // host and port of the SMTP server
-	From     string // sender address
-	User     string // for the login; empty: no login
-	Password string
-	TLS      TLS           // default StartTLS
-	Patience time.Duration // limit for sending one mail; default a minute
-	Roots    string        // file with the root certificates for the server; empty: the system's
+	Address      string        `mapstructure:"server" want:"host:port, or nothing"` // SMTP, host:port; empty: no mails are sent
+	From         string        `mapstructure:"from"`                                // bare address
+	TLS          TLS           `mapstructure:"tls" want:"starttls, tls or none"`    // default StartTLS
+	User         string        `mapstructure:"user"`                                // empty: no login
+	PasswordFile string        `mapstructure:"password_file"`                       // its text is Password
+	Roots        string        `mapstructure:"roots"`                               // PEM file with the server's certificate authorities; empty: the system's
+	Password     string        `mapstructure:"-"`
+	Patience     time.Duration `mapstructure:"-"` // limit for sending one mail; default a minute
 }
 
 // TLS is how the connection to the mail server is encrypted.

@@ -191,9 +191,9 @@ const KeepHours = 400 * 24 * time.Hour
 
 // Keeping says how long single transfers are kept.
 type Keeping struct {
-	Single    time.Duration  // 0: for ever
-	Addresses time.Duration  // time after which clients' addresses are removed from downloads; 0: never
-	Zone      *time.Location // zone of the days to which old hours are summed up
+	Single    time.Duration  `mapstructure:"keep" want:"at least 0s"`      // 0: for ever
+	Addresses time.Duration  `mapstructure:"addresses" want:"at least 0s"` // time after which clients' addresses are removed from downloads; 0: never
+	Zone      *time.Location `mapstructure:"-"`                            // zone of the days to which old hours are summed up
 }
 
 // Run drops transfers and addresses that have been kept long enough, at once and every hour, until

@@ -26,17 +26,12 @@ const (
 // not of the public Internet (peer.IsPublicHost) are refused, unless Accept names them or a domain
 // of theirs. So are public suffixes, such as jp and co.jp: nobody has registered them.
 type Policy struct {
-	Accept []string
-	Refuse []string // takes precedence over Accept; a host in neither list is Pending
-	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So
-	// a service that gives each of its users a host cannot fill the lists. 0: no limit.
-	PerDomain int
-	// PerRobot and PerDay limit the hosts, in any state, that one robot and all robots together may
-	// enter in 24 hours. Further ones are not entered. 0: no limit.
-	PerRobot, PerDay int
-	// Ports are the ports at which robots may enter hosts. A host at another port is Pending,
-	// unless it is refused. Empty: any port.
-	Ports []int
+	Accept    []string `mapstructure:"suffixes"`
+	Refuse    []string `mapstructure:"refuse"`                       // takes precedence over Accept; a host in neither list is Pending
+	PerDomain int      `mapstructure:"per_domain" want:"at least 0"` // limits the accepted hosts of one registered domain; further ones are Pending. 0: no limit
+	PerRobot  int      `mapstructure:"per_robot" want:"at least 0"`  // limits the hosts, in any state, that one robot may enter in 24 hours; further ones are not entered. 0: no limit
+	PerDay    int      `mapstructure:"per_day" want:"at least 0"`    // the same of all robots together
+	Ports     []int    `mapstructure:"ports"`                        // at which robots may enter hosts; a host at another is Pending, unless it is refused. Empty: any
 }
 
 // Registered returns the registered domain of a host by the public suffix list: waseda.ac.jp for

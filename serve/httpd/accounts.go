@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/gorilla/mux"
 
@@ -51,12 +50,6 @@ func (h *AccountsHandler) register(operators, owners route.Mount) {
 	DeleteAccount.On(operators, route.Done(h.Delete))
 	SendReset.On(operators, route.Done(h.SendReset))
 	h.registerTokens(operators, owners)
-}
-
-// AccountRoutes returns the operations, for the API's description.
-func AccountRoutes() []*route.Route {
-	h := new(AccountsHandler)
-	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
 }
 
 // Explain turns an error of AccountsHandler into the problem to answer. It returns other errors as

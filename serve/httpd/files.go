@@ -53,9 +53,6 @@ func (f *Files) Register(r *mux.Router, g *guard.Guard) {
 	f.register(g.Consumers(r, g.For(account.ForFiles), nil))
 }
 
-// FileRoutes returns the operations, for the API's description.
-func FileRoutes() []*route.Route { return append(route.List(new(Files).register), atTree.Route) }
-
 func (f *Files) register(mount route.Mount) {
 	inTree.Raw(mount, guard.Raw(f.tree))
 	ofNow.Raw(mount, guard.Raw(f.currentArchive))

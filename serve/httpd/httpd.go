@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/internal/session"
 	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
@@ -54,7 +56,7 @@ type Options struct {
 	// default is two million records looked at, or 20 seconds.
 	Budget records.Budget
 
-	Redirect *guard.Redirect    // of large files to the object store; nil: no redirects
+	Redirect guard.Redirect     // of large files to the object store
 	Running  *transfers.Running // is told of downloads under way; may be nil
 
 	// Measures follows downloads until their last byte is acknowledged, on connections that are
@@ -98,4 +100,20 @@ func Register(r *mux.Router, opt Options) error {
 		(&WatchesHandler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
 	}
 	return web.Register(r, g, opt.Replay, opt.ReplayOrigin, opt.Log)
+}
+
+// Around returns the handler of the whole service. At the origin of ReplayWeb.page, next gets only
+// the requests for that and for archives.
+func Around(replayOrigin string, next http.Handler) http.Handler {
+	return guard.ByteRanges(web.Only(replayOrigin, next))
+}
+
+// Routes returns the operations, for the API description.
+func Routes() []*route.Route {
+	h, jobs, watches, accounts := new(Queries), new(jobsHandler), new(WatchesHandler), new(AccountsHandler)
+	return slices.Concat([]*route.Route{atTree.Route}, web.Routes(), route.List(new(Files).register), route.List(jobs.register), route.List(accounts.registerRules), route.List(func(mount route.Mount) {
+		h.register(mount, mount, mount)
+		watches.register(mount, mount)
+		accounts.register(mount, mount)
+	}))
 }

@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/gorilla/mux"
 
@@ -146,11 +145,6 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	if q.Jobs != nil {
 		(&jobsHandler{q.Jobs, q.Limits, q.Sender}).register(g.Consumers(r, g.For(account.ForQueries), jobProblem))
 	}
-}
-
-// QueryRoutes returns the operations, for the API's description.
-func QueryRoutes() []*route.Route {
-	return slices.Concat(route.List(func(mount route.Mount) { new(Queries).register(mount, mount, mount) }), route.List(new(jobsHandler).register))
 }
 
 // register mounts each kind of operation: lists, queries, and queries with a body.

@@ -66,11 +66,6 @@ func (h *WatchesHandler) Register(r *mux.Router, g *guard.Guard) {
 	h.register(g.Consumers(r, func(next guard.Handler) http.Handler { return g.Named(next, account.ForWatches) }, Problem), g.Everybody(r))
 }
 
-// WatchRoutes returns the operations, for the API's description.
-func WatchRoutes() []*route.Route {
-	return route.List(func(mount route.Mount) { new(WatchesHandler).register(mount, mount) })
-}
-
 func (h *WatchesHandler) register(accounts, everybody route.Mount) {
 	BeginWatch.On(accounts, h.add)
 	ListWatches.On(accounts, h.list)

@@ -24,16 +24,23 @@ import (
 	"sheaf/serve/account"
 )
 
+// Provider is the settings of an OpenID provider.
+type Provider struct {
+	Issuer           string   `mapstructure:"issuer"` // URL; empty: there is none
+	ClientID         string   `mapstructure:"client_id"`
+	ClientSecret     string   `mapstructure:"client_secret" secret:"yes"`
+	ClientSecretFile string   `mapstructure:"client_secret_file"`
+	Label            string   `mapstructure:"label"`  // text of the link on the log-in page
+	Scopes           []string `mapstructure:"scopes"` // in addition to openid
+	Rules            []Rule   `mapstructure:"rules"`  // say which account or operator a person is; the first that fits decides
+}
+
 // OIDC lets people log in with an OpenID provider (OpenID Connect Core 1.0): by the code flow, with
 // PKCE (RFC 7636). Rules say which account or operator a person is. Its methods may be called from
 // many goroutines at once.
 type OIDC struct {
-	Issuer, ClientID, ClientSecret string
-
-	Label  string   // text of the link on the log-in page; default: the issuer's host
-	Scopes []string // in addition to openid
-	Rules  []Rule   // the first that fits decides
-	Base   string   // the service's URL, without a slash at the end
+	Provider
+	Base string // the service's URL, without a slash at the end
 
 	mu       sync.Mutex // guards provider
 	provider *oidc.Provider

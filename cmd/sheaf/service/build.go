@@ -23,7 +23,6 @@ import (
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/split"
 	"sheaf/internal/audit"
 	"sheaf/internal/certs"
 	"sheaf/internal/ftp"
@@ -33,18 +32,13 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
-	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
+	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/web"
-	"sheaf/serve/reading"
-	"sheaf/serve/results"
-	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
@@ -57,43 +51,44 @@ func (s *Service) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var published *archives
+	var room *serve.Room
 	if s.cfg.has(roleIngest, roleServe) {
 		// When old editions expire, ingest asks the library what current is made of.
-		if published, err = b.archives(ctx); err != nil {
+		if room, err = b.archive(ctx); err != nil {
 			return err
 		}
-		s.health.watchCatalog(published.catalog, published.library)
+		s.health.watchCatalog(room)
 	}
 	var robots *manager.Manager
 	if s.cfg.has(roleManager, roleIngest) {
 		// Ingest asks the manager for robots' keys and assignments.
 		robots = b.manager()
 	}
-	if published != nil {
-		if err := b.keep(ctx, robots, published); err != nil {
+	if room != nil {
+		if err := b.keep(ctx, robots, room); err != nil {
 			return err
 		}
 	}
 	var download ftp.Handler
 	if s.cfg.has(roleServe) { // first: the router tries the routes in order, and readers ask most often
-		if download, s.settle, err = b.serve(ctx, published); err != nil {
+		if download, err = b.serve(ctx, room); err != nil {
 			return err
 		}
+		s.settle = room.Settle
 	}
 	if s.cfg.has(roleManager) {
-		b.manage(robots, published)
+		b.manage(robots, room)
 	}
 	var drop *receive.Receiver
 	if s.cfg.has(roleIngest) {
-		if drop, err = b.ingest(ctx, robots, published); err != nil {
+		if drop, err = b.ingest(ctx, robots, room); err != nil {
 			return err
 		}
 		s.health.watchUploads(drop.Stopped)
 	}
 	s.watchMetrics(robots, b.transfers.running)
-	desk := b.removals(published, robots, s.sites)
-	if err := errors.Join(b.login(published), b.board(robots, published, desk, s.health)); err != nil {
+	desk := b.removals(room, robots, s.sites)
+	if err := errors.Join(b.login(room), b.board(robots, room, desk, s.health)); err != nil {
 		return err
 	}
 	s.work = append(b.work, s.serveMetrics)
@@ -102,8 +97,8 @@ func (s *Service) build(ctx context.Context) error {
 
 // keep makes the keeper, which copies restrictions between the database and the catalog. The keeper
 // does so before the process hands anything out, and then regularly.
-func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives) error {
-	k := &keeper{db: b.state.db, catalog: a.catalog, robots: robots, log: b.log}
+func (b *builder) keep(ctx context.Context, robots *manager.Manager, room *serve.Room) error {
+	k := &keeper{db: b.state.db, catalog: room.Catalog, robots: robots, log: b.log}
 	b.audit.After = k.after
 	b.work = append(b.work, k.run)
 	return k.sync(ctx)
@@ -125,11 +120,10 @@ func (s *Service) builder() (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := s.cfg.Serve.Watch.Mail.mailServer()
-	if err != nil {
+	if b.mail, err = s.cfg.Serve.Watch.Mailer(); err != nil {
 		return nil, err
 	}
-	b.mails = mailer.NewOutbox(s.state.db, server, s.log)
+	b.mails = mailer.NewOutbox(s.state.db, b.mail, s.log)
 	b.work = append(b.work, b.mails.Run)
 	b.state.monitor.Add(monitor.Mails(b.mails))
 	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, NameJapanese: s.cfg.Serve.Site.NameJA, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: zone}
@@ -158,7 +152,7 @@ func (s *Service) builder() (*builder, error) {
 // robots' batches.
 func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
 	s.work = append(s.work, func(ctx context.Context) error {
-		h := guard.ByteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
+		h := httpd.Around(s.cfg.Serve.Replay.Origin, site.Errors(s.router))
 		return s.cfg.HTTP.serve(ctx, s.listeners[portHTTP], s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners[portDownload]; l != nil {
@@ -199,13 +193,12 @@ type builder struct {
 	audit *audit.Log
 	door  *operators.Door // knows the operators
 
+	mail    *mailer.Server // nil: no mails are sent
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
 	expires func() time.Time              // when the first certificate expires
 	disks   []inbox.Disk                  // disks that batches pass through
-	readers *httpd.AccountsHandler        // nil: another process has the accounts
-	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
 }
 
@@ -215,42 +208,17 @@ type traffic struct {
 	running *transfers.Running
 }
 
-// archives has the published archives, and what each account may have of them.
-type archives struct {
-	catalog  *catalog.Catalog
-	accounts *account.Accounts
-	meter    *account.Meter
-	library  *reading.Library
-	objects  store.Store // the store for consumers' reads
-}
-
-// readersLag is the greatest age of the catalog version that readers see if other processes
-// publish. With 0, each request would have to ask a store that may be far away.
-const readersLag = time.Second
-
-func (b *builder) archives(ctx context.Context) (a *archives, err error) {
-	a = &archives{objects: b.readable()}
-	a.catalog, err = catalog.Open(ctx, b.objects, catalog.Options{Location: b.site.Zone, Boundary: b.boundary("catalog")})
-	if err != nil {
-		return nil, err
-	}
-	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), b.cfg.Login.Passwords); err != nil {
-		return nil, err
-	}
-	a.accounts.Guesses = b.guesses
-	line, err := rates(b.cfg.Serve.Access.Rate)
-	if err != nil {
-		return nil, err
-	}
-	a.meter = account.NewMeter(account.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
-	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
-	a.library, err = reading.New(reading.Options{
-		Catalog: a.catalog, Store: a.objects, Accounts: a.accounts, Meter: a.meter,
-		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
-		URLs: index, Log: b.log, Rules: account.NewRules(b.state.db, b.log),
+// archive opens the room that hands out archives.
+func (b *builder) archive(ctx context.Context) (*serve.Room, error) {
+	room, err := serve.Open(ctx, serve.Options{
+		Settings: &b.cfg.Serve, DB: b.state.db, Store: b.readable(), Objects: b.objects, Leases: b.state.leases, Door: b.door, Site: b.site,
+		Public: b.cfg.HTTP.Public, Base: b.base(), Poll: b.cfg.Poll, Cost: b.cfg.Login.Passwords, Mails: b.mails, Mail: b.mail, Boundary: b.boundary("catalog"),
+		Stopping: b.stopping, Redirect: b.cfg.HTTP.Redirect, Running: b.transfers.running, Transfers: b.transfers.log, Count: b.state.monitor.Transfers, Log: b.log,
 	})
-	b.state.monitor.Add(monitor.Catalog(a.catalog, index))
-	return a, err
+	if err == nil {
+		b.state.monitor.Add(monitor.Catalog(room.Catalog, room.Index))
+	}
+	return room, err
 }
 
 // readable returns the store for consumers' reads. With a second copy, reads that fail in the store
@@ -280,13 +248,13 @@ func (b *builder) manager() *manager.Manager {
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), Name: b.site.Name, Contact: b.site.Contact,
 		Gate: b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
-		Policy:  b.cfg.Manager.policy(),
+		Policy:  b.cfg.Manager.Hosts,
 		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})
 }
 
 // manage mounts the operations and pages for robots, hosts and keys, and adds their work.
-func (b *builder) manage(robots *manager.Manager, a *archives) {
+func (b *builder) manage(robots *manager.Manager, room *serve.Room) {
 	robots.Register(b.router)
 	mount := operators.Gate(b.door.Gate).Mount(b.router, b.log, nil)
 	SaveState.Raw(mount, serveBackup(b.state.db, b.cfg, b.log))
@@ -296,13 +264,13 @@ func (b *builder) manage(robots *manager.Manager, a *archives) {
 		Site: b.site, Manager: robots, Batches: inbox.NewLedger(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
 		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
 	})
-	partners.Register(b.router, b.guard(a))
-	removal.NewVisits(b.site, robots.Roster).Register(b.router, b.guard(a))
+	partners.Register(b.router, b.guard(room))
+	removal.NewVisits(b.site, robots.Roster).Register(b.router, b.guard(room))
 	b.work = append(b.work, robots.Run, partners.Run)
 }
 
 // ingest makes the room that accepts and publishes batches, with its upkeep.
-func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archives) (*receive.Receiver, error) {
+func (b *builder) ingest(ctx context.Context, robots *manager.Manager, room *serve.Room) (*receive.Receiver, error) {
 	publishWindow, err := b.cfg.publishWindow()
 	if err != nil {
 		return nil, err
@@ -315,11 +283,11 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	}
 	buffers := filepath.Join(b.cfg.Data, "buffers")
 	in, err := ingest.New(ctx, ingest.Options{
-		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.keys,
+		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: room.Catalog, Robots: robots, Key: b.state.keys,
 		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Stopping: b.stopping, Leases: b.state.leases,
 		ForeignHosts:  directories,
-		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
-		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: packSize},
+		ForeignLimits: b.cfg.Ingest.Import,
+		Packs:         b.cfg.Ingest.Packs,
 		InStore:       b.cfg.Ingest.Uploads.Accepted == inStore,
 		Boundary:      b.boundary("ingest"),
 	})
@@ -345,42 +313,28 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		return nil, err
 	}
 	collector := upkeep.NewCollector(upkeep.CollectorOptions{
-		Catalog: a.catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: a.library.Archive.Expendable, Leases: b.state.leases, Log: b.log,
+		Catalog: room.Catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: room.Library.Archive.Expendable, Leases: b.state.leases, Log: b.log,
 		Merge: b.cfg.Poll, Every: collectEvery, Delay: catalog.MinDelay, Keep: b.cfg.Ingest.Collect.Keep,
 	})
-	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
+	indexer := upkeep.NewIndexer(urlindex.NewBuilder(room.Catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
 	b.batches = in
 	b.state.monitor.Add(monitor.Ingest(in, publishWindow))
 	in.Register(b.router, b.door.Gate)
 	collector.Register(b.router, b.door.Gate)
 	indexer.Register(b.router, b.door.Gate)
-	b.down = upkeep.NewTakedowns(a.catalog, in.Publisher.Recall, b.log)
+	b.down = upkeep.NewTakedowns(room.Catalog, in.Publisher.Recall, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, results.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, results.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, results.NewLinkMaker(b.tables(a, 0)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.scrubber(room).Run, receiver.Run, room.Make)
 	return receiver, receiver.Register(b.router)
-}
-
-// tablesGrace is how long a table is kept after nobody sees it any more.
-const tablesGrace = time.Minute
-
-func (b *builder) tables(a *archives, days int) results.TableOptions {
-	l := a.library
-	return results.TableOptions{Tree: l.Tree, Tables: l.Tables, Records: l.Records, Store: b.objects, Leases: b.state.leases, Days: days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log}
-}
-
-func (b *builder) currentmaker(a *archives) *results.CurrentMaker {
-	return results.NewCurrentMaker(results.CurrentOptions{
-		Tree: a.library.Tree, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
-	})
 }
 
 // copyEvery is the time between two updates of the second copy.
 const copyEvery = time.Hour
 
 // scrubber makes the part that verifies the store and updates its second copy.
-func (b *builder) scrubber(a *archives) *upkeep.Scrubber {
+func (b *builder) scrubber(room *serve.Room) *upkeep.Scrubber {
 	opt := upkeep.ScrubberOptions{
-		Catalog: a.catalog, Store: b.objects, DB: b.state.db, Every: b.cfg.Store.Scrub.Every, Rate: b.cfg.Store.Scrub.Rate,
+		Catalog: room.Catalog, Store: b.objects, DB: b.state.db, Every: b.cfg.Store.Scrub.Every, Rate: b.cfg.Store.Scrub.Rate,
 		Leases: b.state.leases, Log: b.log,
 	}
 	if b.cfg.Store.Copy != "" {
@@ -401,66 +355,33 @@ func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 	return func(ctx context.Context) (upkeep.Scrub, error) { return upkeep.ReadScrub(ctx, b.state.db) }
 }
 
-// serve makes the room that hands out archives. settle records the last transfers after all
-// transfers have ended.
-func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
-	if b.cfg.Serve.Access.Offline > 0 {
-		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.cfg.Slower, b.log)
-		// When the process is ready, it knows all that a reader needs of the database.
-		if err := a.accounts.Learn(ctx); err != nil {
-			return nil, nil, fmt.Errorf("read the accounts: %w", err)
-		}
-		if _, err := a.library.Rules.List(ctx); err != nil {
-			return nil, nil, err
-		}
+// serve mounts what consumers ask and the pages for people, and returns the handler of the FTP
+// server.
+func (b *builder) serve(ctx context.Context, room *serve.Room) (ftp.Handler, error) {
+	if err := room.Register(ctx, b.router); err != nil {
+		return nil, err
 	}
-	watches, err := b.watches(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	b.told = watches
-	b.readers = &httpd.AccountsHandler{Accounts: a.accounts, Meter: a.meter, Rules: a.library.Rules, Resets: &httpd.Resets{Site: b.site, Accounts: a.accounts, Mails: b.mails, Base: b.base()}}
-	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), stream.NewFollower()
-	recorder := b.state.monitor.Transfers(buffer)
-	found := results.NewJobs(b.state.db, b.objects, a.library.Records, a.library.Bundles, a.library.Tables, a.accounts, b.log)
-	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))
-	err = httpd.Register(b.router, httpd.Options{
-		Library: a.library, Accounts: a.accounts, Recorder: recorder, Gate: b.door.Gate, Site: b.site,
-		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.transfers.running, Measures: measures,
-		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
-		Redirect: b.cfg.HTTP.redirect(a.objects),
-		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit, Operator: b.door.Session, Resets: b.readers.Resets,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
+	b.state.monitor.Add(monitor.Watches(room.Watches), monitor.Jobs(room.Jobs))
+	b.work = append(b.work, room.Run)
 	window, err := b.cfg.publishWindow()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	err = ui.Register(b.router, ui.Options{
-		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About, AboutJapanese: b.cfg.Serve.Site.AboutJA, Accounts: a.accounts,
-		Transfers: b.transfers.log, Running: b.transfers.running, Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
+		Site: b.site, Library: room.Library, Guard: b.guard(room), About: b.cfg.Serve.Site.About, AboutJapanese: b.cfg.Serve.Site.AboutJA, Accounts: room.Accounts,
+		Transfers: b.transfers.log, Running: b.transfers.running, Watches: room.Watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	follow := func(ctx context.Context) error { return a.accounts.Watch(ctx, b.log) }
-	tell := func(ctx context.Context) error { return a.library.Rules.Tell(ctx, a.catalog) }
-	b.work = append(b.work, a.library.Rules.Run, tell, a.accounts.Run, follow, a.meter.Run, buffer.Run, found.Run, watches.Run)
-	settle = func(ctx context.Context) error {
-		measures.Close()
-		return errors.Join(buffer.Flush(ctx), a.meter.Flush(ctx))
-	}
-	download, err = ftpd.New(ftpd.Options{Tree: a.library.Tree, Contact: a.library.Contact, Accounts: a.accounts, Recorder: recorder, Running: b.transfers.running, Log: b.log})
-	return download, settle, err
+	return room.Download()
 }
 
-// guard makes the part that checks requests for web pages. a may be nil.
-func (b *builder) guard(a *archives) *guard.Guard {
+// guard makes the part that checks requests for web pages. room may be nil.
+func (b *builder) guard(room *serve.Room) *guard.Guard {
 	var accounts *account.Accounts
-	if a != nil {
-		accounts = a.accounts
+	if room != nil {
+		accounts = room.Accounts
 	}
 	g := guard.New(accounts, b.door.Gate, b.cfg.HTTP.Public, b.log)
 	g.Sessions, g.Audit, g.Operator = b.sessions, b.audit, b.door.Session
@@ -469,35 +390,21 @@ func (b *builder) guard(a *archives) *guard.Guard {
 
 // login makes the pages for logging in: for operators in every process, for accounts in processes
 // that hand out archives.
-func (b *builder) login(a *archives) error {
-	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
+func (b *builder) login(room *serve.Room) error {
+	opt := login.Options{Site: b.site, Guard: b.guard(room), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
-		opt.Accounts, opt.Resets = a.accounts, b.readers.Resets
+		opt.Accounts, opt.Resets = room.Accounts, room.Operators.Resets
 	} else {
 		webpage.Register(b.router) // otherwise ui has registered it
 	}
 	var err error
-	if opt.OIDC, err = b.cfg.Login.OIDC.provider(b.base()); err != nil {
+	if opt.OIDC, err = b.cfg.Login.provider(b.base()); err != nil {
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
 		return b.sessions.Run(ctx, func(err error) { b.log.ErrorContext(ctx, "sessions: not trimmed", "err", err) })
 	})
 	return login.Register(b.router, opt)
-}
-
-// watches makes the part that reports changes to consumers.
-func (b *builder) watches(a *archives) (*watch.Watches, error) {
-	w := &b.cfg.Serve.Watch
-	server, err := w.Mail.mailServer()
-	if err != nil {
-		return nil, err
-	}
-	return watch.New(watch.Options{
-		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find, Base: b.base(),
-		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
-		Zone: b.site.Zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Mail: server, Log: b.log,
-	})
 }
 
 // base returns the service's own URL, for links in mails.
@@ -507,7 +414,7 @@ func (b *builder) base() string {
 
 // removals makes the desk for owners of sites, or returns nil if this process neither takes their
 // requests nor decides about them.
-func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.Network) *removal.Desk {
+func (b *builder) removals(room *serve.Room, robots *manager.Manager, sites removal.Network) *removal.Desk {
 	if !b.cfg.has(roleServe, roleIngest) {
 		return nil
 	}
@@ -519,7 +426,7 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 	}
 	desk := removal.New(opt)
 	if b.cfg.has(roleServe) {
-		desk.Register(b.router, b.guard(a))
+		desk.Register(b.router, b.guard(room))
 	}
 	if desk.Decides() {
 		desk.RegisterAdmin(b.router, b.door.Gate)
@@ -531,13 +438,15 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 
 // board makes the operators' pages. robots and desk may be nil. Every process trims the log of
 // transfers, because it may be the only process.
-func (b *builder) board(robots *manager.Manager, published *archives, desk *removal.Desk, h *health) error {
+func (b *builder) board(robots *manager.Manager, room *serve.Room, desk *removal.Desk, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {
 		return err
 	}
+	keep := b.cfg.Transfers
+	keep.Zone = b.site.Zone
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.transfers.log.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.site.Zone}, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
+		return b.transfers.log.Run(ctx, keep, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
 	})
 	if !b.cfg.has(roleManager) {
 		robots = nil
@@ -545,15 +454,15 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	if desk != nil && !desk.Decides() {
 		desk = nil
 	}
-	var library *reading.Library
-	if published != nil {
-		library = published.library
-	}
-	wrong, err := board.Register(b.router, board.Options{
-		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
-		Library: library, Watches: b.told, Removals: desk, Accounts: b.readers, Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
+	opt := board.Options{
+		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots, Removals: desk,
+		Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
 		Publish: window, Failing: h.failing, Expires: b.expires, Log: b.log, Stopping: b.stopping,
-	})
+	}
+	if room != nil {
+		opt.Library, opt.Watches, opt.Accounts = room.Library, room.Watches, room.Operators
+	}
+	wrong, err := board.Register(b.router, opt)
 	b.state.monitor.Add(monitor.Wrong(wrong))
 	return err
 }

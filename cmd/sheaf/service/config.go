@@ -1,28 +1,29 @@
 package service
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/viper"
 
 	"sheaf/deploy"
+	"sheaf/ingest/foreign"
+	"sheaf/ingest/split"
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/logs"
 	"sheaf/internal/passwords"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
+	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/manager/hosts"
-	"sheaf/serve/account"
+	"sheaf/serve"
 )
 
 // Config is the service's settings. deploy/sheaf.yaml explains each of them.
@@ -46,17 +47,14 @@ type Config struct {
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
-	Ingest  Ingest  `mapstructure:",squash"`
-	Manager Manager `mapstructure:",squash"`
-	Serve   Serve   `mapstructure:",squash"`
+	Ingest  Ingest         `mapstructure:",squash"`
+	Manager Manager        `mapstructure:",squash"`
+	Serve   serve.Settings `mapstructure:",squash"`
 
 	Login Login `mapstructure:"login"`
 
-	Audit     Audit `mapstructure:"audit"`
-	Transfers struct {
-		Keep      time.Duration `mapstructure:"keep" want:"at least 0s"`      // how long single transfers are kept; 0: for ever
-		Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long rows of downloads keep the clients' addresses; 0: as long as the rows
-	} `mapstructure:"transfers"`
+	Audit     audit.Keeping     `mapstructure:"audit"`
+	Transfers transfers.Keeping `mapstructure:"transfers"`
 
 	Poll time.Duration `mapstructure:"poll" want:"above 0s"`    // between two looks for work
 	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long downloads under way may go on after a stop
@@ -78,27 +76,14 @@ type Ingest struct {
 		Full     int    `mapstructure:"full" want:"20 to 100"`              // fill level of a disk in per cent above which uploads are refused
 		Accepted string `mapstructure:"accepted" want:"directory or store"` // where accepted batches lie: inDirectory or inStore
 	} `mapstructure:"uploads"`
-	Import struct {
-		MaxBytes   int64 `mapstructure:"max_bytes" want:"above 0"`   // of an expanded file
-		MaxEntries int   `mapstructure:"max_entries" want:"above 0"` // entries of a tar, or records of a WARC
-	} `mapstructure:"import"`
+	Import  foreign.Limits `mapstructure:"import"`
 	Publish struct {
 		Window string `mapstructure:"window"` // see package window
 	} `mapstructure:"publish"`
-	Packs struct {
-		Below int64 `mapstructure:"below" want:"0 to 256MiB"` // bytes; smaller hosts share objects; 0: no host does
-	} `mapstructure:"packs"`
+	Packs   split.Packs `mapstructure:"packs"`
 	Collect struct {
 		Keep time.Duration `mapstructure:"keep"` // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
-	Tables struct {
-		Days  int `mapstructure:"days" want:"at least 0"`  // number of newest days that have tables; 0: none
-		Texts int `mapstructure:"texts" want:"at least 0"` // number of newest days that have the texts of their pages
-	} `mapstructure:"tables"`
-	Volumes struct {
-		Current []string      `mapstructure:"current"`               // top-level domains that have volumes of the latest versions
-		Every   time.Duration `mapstructure:"every" want:"above 0s"` // age at which these volumes are made anew
-	} `mapstructure:"volumes"`
 }
 
 // Places of accepted batches until they are published.
@@ -107,46 +92,17 @@ const (
 	inStore     = "store"     // in the object store; each process may have a data directory of its own
 )
 
-// policy returns the policy for hosts that robots find.
-func (m *Manager) policy() hosts.Policy {
-	return hosts.Policy{Accept: m.Hosts.Suffixes, Refuse: m.Hosts.Refuse, PerDomain: m.Hosts.PerDomain, PerRobot: m.Hosts.PerRobot, PerDay: m.Hosts.PerDay, Ports: m.Hosts.Ports}
-}
-
 // Manager is the settings of the room that looks after robots and hosts.
 type Manager struct {
-	Hosts struct {
-		Suffixes  []string `mapstructure:"suffixes"`                     // domains whose hosts robots may add
-		Refuse    []string `mapstructure:"refuse"`                       // domains within Suffixes whose hosts robots may not add
-		PerDomain int      `mapstructure:"per_domain" want:"at least 0"` // most hosts of one registered domain; 0: any number
-		PerRobot  int      `mapstructure:"per_robot" want:"at least 0"`  // most hosts that one robot may add in a day; 0: any number
-		PerDay    int      `mapstructure:"per_day" want:"at least 0"`    // most hosts that all robots may add in a day; 0: any number
-		Ports     []int    `mapstructure:"ports"`                        // ports at which robots may add hosts; hosts at others wait for an operator; empty: any
-	} `mapstructure:"hosts"`
-	Balance  Balance `mapstructure:"balance"`
+	Hosts    hosts.Policy `mapstructure:"hosts"`
+	Balance  Balance      `mapstructure:"balance"`
 	Partners struct {
 		Notices bool `mapstructure:"notices"` // tell robots' sites by mail when their robot is silent or stuck
 	} `mapstructure:"partners"`
 }
 
-// Serve is the settings of the room that hands out archives.
-type Serve struct {
-	Site struct {
-		Name    string `mapstructure:"name"`     // of the archive, on the pages for people
-		NameJA  string `mapstructure:"name_ja"`  // on Japanese pages; empty: name
-		About   string `mapstructure:"about"`    // whose it is and what for, in a sentence or two
-		AboutJA string `mapstructure:"about_ja"` // on Japanese pages; empty: about
-	} `mapstructure:"site"`
-	Access Access `mapstructure:"access"`
-	Watch  Watch  `mapstructure:"watch"`
-	Replay struct {
-		Dir    string `mapstructure:"dir"`    // directory with ui.js and sw.js of ReplayWeb.page; empty: not offered
-		Origin string `mapstructure:"origin"` // such as https://replay.example.jp; empty: not offered
-	} `mapstructure:"replay"`
-}
-
 // Limits and intervals that are not settings.
 const (
-	packSize     = 256 << 20              // approximate bytes of a shared object
 	collectEvery = 6 * time.Hour          // between two collections
 	slowUpload   = 10                     // bytes a second, averaged over five minutes; a slower upload is ended and continues later
 	uploadStop   = 100 * time.Millisecond // for which robots' commands by FTP may go on after a stop; uploads go on later from where they were
@@ -209,7 +165,6 @@ func (c *Config) check() error {
 	is.Require(err == nil && c.Zone != "", "zone", c.Zone, "not a time zone; want one such as Asia/Tokyo")
 	_, err = c.publishWindow()
 	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
-	c.checkReplayOrigin(&is)
 	c.checkRoles(&is)
 	c.Store.check(&is)
 	c.Ingest.check(&is)
@@ -219,11 +174,10 @@ func (c *Config) check() error {
 	is.Require(c.HTTP.Redirect.At == 0 || c.Store.Kind == storeS3, "http.redirect.at", c.HTTP.Redirect.At, "needs store.kind s3: files in a directory have no URL of their own")
 	c.Download.check(&is, c.TLS.given())
 	c.Drop.check(&is)
-	c.Serve.Access.check(&is)
-	c.Serve.Watch.check(&is)
+	c.Serve.Check(&is, c.HTTP.Public)
 	c.Login.check(&is)
 	if host, _, _ := net.SplitHostPort(c.HTTP.Listen); c.HTTP.Public == "" && !peer.IsLoopback(host) { // on loopback, robots can use this address
-		is.Require(c.Serve.Watch.Mail.Server == "", "watch.mail.server", c.Serve.Watch.Mail.Server, "needs http.public: mails have links to the service")
+		is.Require(c.Serve.Watch.Mail.Address == "", "watch.mail.server", c.Serve.Watch.Mail.Address, "needs http.public: mails have links to the service")
 		is.Require(c.Login.OIDC.Issuer == "", "login.oidc.issuer", c.Login.OIDC.Issuer, "needs http.public: the provider sends browsers back to it")
 	}
 	c.Manager.Balance.check(&is)
@@ -232,35 +186,6 @@ func (c *Config) check() error {
 
 func (c *Ingest) check(is *settings.Checks) {
 	is.Require(c.Collect.Keep == 0 || c.Collect.Keep >= leastKept, "collect.keep", c.Collect.Keep, "want 0 or at least "+leastKept.String())
-	is.Require(areTopLevel(c.Volumes.Current), "volumes.current", c.Volumes.Current, "want top-level domains, each once, such as [jp]")
-}
-
-// areTopLevel reports whether all domains are top-level domains, and no domain is listed twice.
-func areTopLevel(domains []string) bool {
-	for i, d := range domains {
-		if !account.IsDomain(d) || strings.Contains(d, ".") || slices.Contains(domains[:i], d) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *Config) checkReplayOrigin(is *settings.Checks) {
-	origin := c.Serve.Replay.Origin
-	if origin == "" {
-		return
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		is.Require(false, "replay.origin", origin, "want scheme and host, such as https://replay.example.jp")
-		return
-	}
-	port := func(u *url.URL) string {
-		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-	}
-	public, err := url.Parse(c.HTTP.Public)
-	is.Require(err != nil || !strings.EqualFold(public.Hostname(), u.Hostname()) || port(public) != port(u), "replay.origin", origin,
-		"is the origin of http.public; stored scripts need a name that nothing else uses")
 }
 
 // publishWindow returns publish.window. If it names no zone, the service's zone holds.

@@ -125,7 +125,7 @@ func TestEnvironmentAndOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Manager.Hosts.Suffixes, []string{"jp", "test"}) || c.Ingest.Publish.Window != "always" || c.Ingest.Packs.Below != 64<<10 {
+	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Manager.Hosts.Accept, []string{"jp", "test"}) || c.Ingest.Publish.Window != "always" || c.Ingest.Packs.Below != 64<<10 {
 		t.Errorf("%+v", c)
 	}
 }

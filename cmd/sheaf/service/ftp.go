@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
+	"sheaf/serve"
 )
 
 // FTP is the settings that both FTP servers share.
@@ -60,9 +61,9 @@ func (d *Download) check(is *settings.Checks, shared bool) {
 }
 
 // server returns the configuration of the server for consumers.
-func (d *Download) server(l net.Listener, secure *tls.Config, serve *Serve, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
+func (d *Download) server(l net.Listener, secure *tls.Config, of *serve.Settings, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
 	c, err := d.FTP.server(l, secure, stop, log)
-	c.Greeting, c.Contact, c.RequireTLS = serve.Site.Name, serve.Access.Contact, d.RequireTLS
+	c.Greeting, c.Contact, c.RequireTLS = of.Site.Name, of.Access.Contact, d.RequireTLS
 	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount
 	return c, err
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
@@ -23,7 +22,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
 	"sheaf/internal/route"
-	"sheaf/serve/reading"
+	"sheaf/serve"
 	"sheaf/ui/board"
 )
 
@@ -188,9 +187,9 @@ func (h *health) add(name string, look func(context.Context) error) {
 	h.checks = append(h.checks, &checkup{name: name, look: look, wait: h.wait, log: h.log})
 }
 
-func (h *health) watchCatalog(c *catalog.Catalog, l *reading.Library) {
-	h.add(checkCatalog, c.Check)
-	h.damaged = l.Records.Damaged
+func (h *health) watchCatalog(room *serve.Room) {
+	h.add(checkCatalog, room.Catalog.Check)
+	h.damaged = room.Library.Records.Damaged
 }
 
 // watchUploads adds the check of uploads. stopped returns why they are refused, or "".

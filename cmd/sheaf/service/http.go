@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"sheaf/archive/store"
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
@@ -20,16 +19,14 @@ import (
 
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
 type HTTP struct {
-	Listen      string   `mapstructure:"listen" want:"host:port"` // host:port
-	Cert        string   `mapstructure:"cert"`                    // PEM file; with Cert and Key, HTTP is served over TLS; empty: those of tls
-	Key         string   `mapstructure:"key"`
-	Public      string   `mapstructure:"public" want:"http or https URL, or nothing"` // the URL at which robots reach the service; empty: Listen
-	Connections int      `mapstructure:"connections" want:"at least 0"`               // open at once; beyond that, idle ones are closed; 0: any number
-	PerAddress  int      `mapstructure:"per_address" want:"at least 0"`               // of these, from one address except loopback and proxies; 0: any number
-	Proxies     []string `mapstructure:"proxies"`                                     // networks whose X-Forwarded-For and Forwarded are believed
-	Redirect    struct {
-		At int64 `mapstructure:"at" want:"at least 0"` // clients fetch whole objects of at least so many bytes from the store; 0: never
-	} `mapstructure:"redirect"`
+	Listen      string         `mapstructure:"listen" want:"host:port"` // host:port
+	Cert        string         `mapstructure:"cert"`                    // PEM file; with Cert and Key, HTTP is served over TLS; empty: those of tls
+	Key         string         `mapstructure:"key"`
+	Public      string         `mapstructure:"public" want:"http or https URL, or nothing"` // the URL at which robots reach the service; empty: Listen
+	Connections int            `mapstructure:"connections" want:"at least 0"`               // open at once; beyond that, idle ones are closed; 0: any number
+	PerAddress  int            `mapstructure:"per_address" want:"at least 0"`               // of these, from one address except loopback and proxies; 0: any number
+	Proxies     []string       `mapstructure:"proxies"`                                     // networks whose X-Forwarded-For and Forwarded are believed
+	Redirect    guard.Redirect `mapstructure:"redirect"`                                    // clients fetch whole objects from the store
 }
 
 // URL returns the address at which operators on this machine reach the service: Public if it is set
@@ -60,17 +57,6 @@ func (c *Config) scheme() string {
 func (h *HTTP) check(is *settings.Checks) {
 	is.RequireBoth("http.cert", h.Cert, "http.key", h.Key)
 	checkProxies(is, "http.proxies", h.Proxies)
-}
-
-// objectURL is how long the signed URL of an object is valid.
-const objectURL = 10 * time.Minute
-
-// redirect returns how consumers fetch large files from the store itself, or nil if they do not.
-func (h *HTTP) redirect(objects store.Store) *guard.Redirect {
-	if h.Redirect.At == 0 {
-		return nil
-	}
-	return &guard.Redirect{At: h.Redirect.At, Expires: objectURL, Store: objects}
 }
 
 // checkProxies checks that each text in a list is a network or an address.

@@ -15,22 +15,11 @@ import (
 
 // Login is the settings for logging in with a browser.
 type Login struct {
-	Idle time.Duration `mapstructure:"idle" want:"at least 1m"` // a session ends after this time without use
-	Life time.Duration `mapstructure:"life"`                    // every session ends after this time
-	OIDC OIDC          `mapstructure:"oidc"`
+	Idle time.Duration  `mapstructure:"idle" want:"at least 1m"` // a session ends after this time without use
+	Life time.Duration  `mapstructure:"life"`                    // every session ends after this time
+	OIDC login.Provider `mapstructure:"oidc"`
 
 	Passwords passwords.Cost `mapstructure:"-"` // for new passwords; only tests choose another
-}
-
-// OIDC is the settings of an OpenID provider.
-type OIDC struct {
-	Issuer           string       `mapstructure:"issuer"` // URL; empty: there is none
-	ClientID         string       `mapstructure:"client_id"`
-	ClientSecret     string       `mapstructure:"client_secret" secret:"yes"`
-	ClientSecretFile string       `mapstructure:"client_secret_file"`
-	Label            string       `mapstructure:"label"`  // text of the link on the log-in page
-	Scopes           []string     `mapstructure:"scopes"` // in addition to openid
-	Rules            []login.Rule `mapstructure:"rules"`  // say which account or operator a person is; the first that fits decides
 }
 
 func (l *Login) check(is *settings.Checks) {
@@ -53,20 +42,17 @@ func (l *Login) check(is *settings.Checks) {
 
 // provider returns the OpenID provider of the settings, or nil if they name no provider. base is
 // the service's URL.
-func (o *OIDC) provider(base string) (*login.OIDC, error) {
-	if o.Issuer == "" {
+func (l *Login) provider(base string) (*login.OIDC, error) {
+	p := l.OIDC
+	if p.Issuer == "" {
 		return nil, nil
 	}
-	secret := o.ClientSecret
-	if o.ClientSecretFile != "" {
-		text, err := os.ReadFile(o.ClientSecretFile)
+	if p.ClientSecretFile != "" {
+		text, err := os.ReadFile(p.ClientSecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("settings: login.oidc.client_secret_file: %w", err)
 		}
-		secret = strings.TrimSpace(string(text))
+		p.ClientSecret = strings.TrimSpace(string(text))
 	}
-	return &login.OIDC{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, Label: o.Label, Scopes: o.Scopes,
-		Rules: o.Rules, Base: base,
-	}, nil
+	return &login.OIDC{Provider: p, Base: base}, nil
 }

@@ -24,7 +24,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/httpd"
-	"sheaf/serve/httpd/web"
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
@@ -57,7 +56,7 @@ var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpen
 // openapiRoutes returns the operations of all rooms, and more, the service's own operations.
 func openapiRoutes(more []*route.Route) []*route.Route {
 	return slices.Concat(
-		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
+		ui.Routes(), login.Routes(), webpage.Routes(), httpd.Routes(),
 		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(), removal.VisitRoutes(),
 		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []*route.Route{openapiPath.Route})
 }

@@ -2,18 +2,11 @@ package service
 
 import (
 	"context"
-	"time"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/serve/httpd/guard"
 )
-
-// Audit is the settings of the audit log.
-type Audit struct {
-	Keep      time.Duration `mapstructure:"keep" want:"at least 0s"`      // how long rows are kept; 0: for ever
-	Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long rows keep the clients' addresses; 0: as long as the rows
-}
 
 // operators opens the table of operators and the audit log. Every process trims the log, because it
 // may be the only process.
@@ -29,7 +22,7 @@ func (b *builder) operators() error {
 		Audit: b.audit, SameOrigin: guard.SameOrigin(b.cfg.HTTP.Public), Slower: b.cfg.Slower, Log: b.log,
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.audit.Run(ctx, audit.Keeping{Rows: b.cfg.Audit.Keep, Addresses: b.cfg.Audit.Addresses})
+		return b.audit.Run(ctx, b.cfg.Audit)
 	})
 	return nil
 }

@@ -19,10 +19,12 @@ import (
 // much of it the client takes. All else is sent by this process: parts of files, answers to
 // conditions, and files of accounts whose rate or quota would not let them pass at once.
 type Redirect struct {
-	At      int64         // size from which on a file is large, in bytes
-	Expires time.Duration // how long a URL is good for
-	Store   store.Store   // has a store.Presigner within
+	At    int64       `mapstructure:"at" want:"at least 0"` // size from which on a file is large, in bytes; 0: none is
+	Store store.Store `mapstructure:"-"`                    // has a store.Presigner within
 }
+
+// expires is how long a URL is good for.
+const expires = 10 * time.Minute
 
 // url returns where a client may fetch a file until the URL expires; nil if the file is not one
 // whole object.
@@ -38,7 +40,7 @@ func (x *Redirect) url(ctx context.Context, f *library.File, disposition string)
 	case info.Size != f.Size:
 		return nil, nil
 	}
-	return from.Presign(ctx, f.Object, store.PresignOptions{Expires: x.Expires, Type: f.Type, Disposition: disposition})
+	return from.Presign(ctx, f.Object, store.PresignOptions{Expires: expires, Type: f.Type, Disposition: disposition})
 }
 
 // asksForAll reports whether a request is a GET for the whole file, without conditions, that
@@ -56,7 +58,7 @@ func asksForAll(r *http.Request) bool {
 // redirected answers a request for a large file with a redirect to its object, and reports whether
 // it did. The header of w must describe the file.
 func (s *Sender) redirected(w http.ResponseWriter, r *http.Request, a *account.Account, f *library.File, name string) bool {
-	if s.Redirect == nil || f.Object == "" || f.Size < s.Redirect.At || !asksForAll(r) {
+	if s.Redirect.At == 0 || f.Object == "" || f.Size < s.Redirect.At || !asksForAll(r) {
 		return false
 	}
 	h := w.Header()

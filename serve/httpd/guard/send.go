@@ -22,7 +22,7 @@ type Sender struct {
 	Running  *transfers.Running // is told of downloads under way; may be nil
 	Measures *stream.Follower
 	Patience time.Duration // for the acknowledgement of the last bytes
-	Redirect *Redirect     // nil: all files are sent by this process
+	Redirect Redirect      // At 0: all files are sent by this process
 	Log      *slog.Logger
 }
 

@@ -12,9 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
-	"sheaf/internal/audit"
 	"sheaf/internal/problem"
-	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
@@ -62,12 +60,6 @@ func isAt(r *http.Request, origin *url.URL) bool {
 // sourceQuery is the query of the player.
 type sourceQuery struct {
 	Source string `query:"source" doc:"path of a .wacz"`
-}
-
-// PlayerRoutes returns the operation, for the API's description.
-func PlayerRoutes() []*route.Route {
-	return []*route.Route{route.New[sourceQuery, route.None](http.MethodGet, api.PathReplay, route.Account, audit.None, "ReplayWeb.page at its own origin (setting replay.origin), where the operator has set it up (?source=/a/HOST.wacz)").
-		Under("replay").Answering(http.StatusOK, "").Sends("text/html").Route}
 }
 
 // Register mounts the player with the files in dir at an origin. If one of the two is empty it

@@ -70,6 +70,8 @@ func Routes() []*route.Route {
 		read[diffQuery, route.None](strings.TrimSuffix(api.PathDiff, "/"), "Leads to the comparison of two versions").Answering(http.StatusFound, "To /diff/{from}/{to}/{url}").Route,
 		read[route.None, api.DiffDocument](api.PathDiff+"{from}/{to}/{url:.*}", "Two versions of a page compared").Answering(http.StatusOK, "For programs (Accept: application/json); people get a page").
 			Also(http.StatusFound, "", "To versions that there are").Route,
+		route.New[sourceQuery, route.None](http.MethodGet, api.PathReplay, route.Account, audit.None, "ReplayWeb.page at its own origin (setting replay.origin), where the operator has set it up (?source=/a/HOST.wacz)").
+			Under("replay").Answering(http.StatusOK, "").Sends("text/html").Route,
 	}
 }
 
