@@ -140,11 +140,6 @@ func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool,
 	return row, ok, err
 }
 
-// sortedBatches returns the batches in the order of their IDs.
-func sortedBatches(batches []Batch) []Batch {
-	return slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) })
-}
-
 // PublishedBatch is a batch and the version that published it.
 type PublishedBatch struct {
 	Batch
@@ -178,7 +173,7 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 // unpublished returns the batches that are not published, in the order of their IDs, and the latest
 // version that published any of the given batches.
 func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
-	for _, b := range sortedBatches(batches) {
+	for _, b := range slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) }) {
 		row, ok, err := s.batch(ctx, b.ID)
 		switch {
 		case err != nil:

@@ -27,8 +27,6 @@ const (
 	KindLater    Kind = "later"    // known, but the cycle has no time for it
 )
 
-func isLevel(k Kind) bool { return k == KindLeft || k == KindLater }
-
 // Uncollected is one line of a ledger: pages that were not collected, or links not followed.
 type Uncollected struct {
 	Kind   Kind
@@ -97,7 +95,7 @@ func OpenLedger(path string) (*Ledger, error) {
 }
 
 func (l *Ledger) count(e Uncollected) {
-	if !isLevel(e.Kind) {
+	if e.Kind != KindLeft && e.Kind != KindLater {
 		l.totals[e.Kind] += e.N
 		l.cycle.add(e)
 	}

@@ -24,7 +24,12 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 		if err := h.setPlace(at); err != nil {
 			return false, err
 		}
-		if h.left, err = countLines(h.path("log"), h.last.consumed); err != nil {
+		h.left = 0
+		_, err := files.EachLine(h.path("log"), h.last.consumed, func([]byte, int64) error {
+			h.left++
+			return nil
+		})
+		if err != nil {
 			return false, err
 		}
 		return false, passPostponed(h)

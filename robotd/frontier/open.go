@@ -106,12 +106,3 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	h.repeats = lines > h.urls
 	return whole, err
 }
-
-// countLines counts the lines of a log from an offset on.
-func countLines(path string, from int64) (n int, err error) {
-	_, err = files.EachLine(path, from, func([]byte, int64) error {
-		n++
-		return nil
-	})
-	return n, err
-}

@@ -1,8 +1,10 @@
 package frontier
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -115,7 +117,8 @@ func (s *Seen) spill() error {
 	for keep > 0 && s.runs[keep-1].keys <= total {
 		keep--
 		total += s.runs[keep].keys
-		sources = append(sources, newFileSource(s.runs[keep]))
+		file := io.NewSectionReader(s.runs[keep].file, 0, s.runs[keep].keys*keyBytes)
+		sources = append(sources, &fileSource{bufio.NewReaderSize(file, 64<<10)})
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err

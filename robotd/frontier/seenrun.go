@@ -59,10 +59,6 @@ func (s *sliceSource) next() (uint64, bool, error) {
 
 type fileSource struct{ r *bufio.Reader }
 
-func newFileSource(r *run) *fileSource {
-	return &fileSource{bufio.NewReaderSize(io.NewSectionReader(r.file, 0, r.keys*keyBytes), 64<<10)}
-}
-
 func (s *fileSource) next() (uint64, bool, error) {
 	data, err := s.r.Peek(keyBytes)
 	if err == io.EOF {
