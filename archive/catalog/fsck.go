@@ -70,9 +70,9 @@ type fsck struct {
 	objects  *objectCheck
 	report   *Report
 
-	last      int64  // the last version; 0 if there is none or it cannot be read
-	live      []*run // those of the last version that can be opened
-	published rowSum // of the runs that publications and take-downs added
+	last      int64         // the last version; 0 if there is none or it cannot be read
+	live      []*run        // those of the last version that can be opened
+	published sortedrun.Sum // of the runs that publications and take-downs added
 }
 
 // checkLog reads the log from its beginning, and with each version the run that it added.
@@ -195,7 +195,7 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	if err != nil {
 		return err
 	}
-	f.published.addAll(sum)
+	f.published.AddAll(sum)
 	v.finish()
 	return nil
 }
@@ -203,18 +203,18 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 // checkLive reads the runs of the last version. Together they must have the same rows as the runs
 // that all versions except merges added.
 func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
-	var live rowSum
+	var live sortedrun.Sum
 	for _, ref := range last.Runs {
 		sum, err := f.runs.check(ctx, last, ref, nil)
 		if err != nil {
 			return err
 		}
-		live.addAll(sum)
+		live.AddAll(sum)
 	}
 	key := versionKey(last.N)
 	if live != f.published {
 		f.report.problem(key, "its runs hold %d rows (sum %016x), the versions published %d (sum %016x)",
-			live.rows, live.sum, f.published.rows, f.published.sum)
+			live.Rows, live.Hash, f.published.Rows, f.published.Hash)
 	}
 	f.report.failed(key, f.checkExpiries(ctx, key))
 	return ctx.Err()

@@ -8,29 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"iter"
+
+	"sheaf/archive/sortedrun"
 )
-
-// rowSum is a checksum over rows that does not depend on their order. If two sets of runs have the
-// same sum, merging has lost and added nothing.
-type rowSum struct {
-	rows int64
-	sum  uint64
-}
-
-func (s *rowSum) add(row []byte) {
-	h := fnv.New64a()
-	_, _ = h.Write(row) // never fails
-	s.rows++
-	s.sum += h.Sum64()
-}
-
-func (s *rowSum) addAll(o rowSum) {
-	s.rows += o.rows
-	s.sum += o.sum
-}
 
 // runCheck compares runs with what their versions say of them.
 type runCheck struct {
@@ -57,7 +39,7 @@ func (c *runCheck) failed(version *logEntry, ref runRef, err error) bool {
 // check reads a whole run of a version, and checks the digest, the block index, every block and the
 // order of the rows. It calls each for every row, unless each is nil. The sum does not include
 // summaries, because each merge makes them anew.
-func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum rowSum, err error) {
+func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum sortedrun.Sum, err error) {
 	if err := c.objects.needWhole(ref.Name, ref.Size); err != nil {
 		return sum, err
 	}
@@ -90,7 +72,7 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 			last = append(last[:0], key...)
 			table := string(key[:min(2, len(key))])
 			if tables[table]++; table != tableSummary {
-				sum.add(row)
+				sum.Add(row)
 			}
 			if each != nil {
 				if err := each(row); err != nil {
@@ -105,7 +87,7 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
 		c.problem(version, ref, "SHA-256 is %s, the version says %s", got, ref.SHA256)
 	}
-	c.compareCounts(version, ref, sum.rows+tables[tableSummary], tables)
+	c.compareCounts(version, ref, sum.Rows+tables[tableSummary], tables)
 	c.failed(version, ref, checkSummaries(ctx, r))
 	return sum, ctx.Err()
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 	"sheaf/internal/wire"
 )
@@ -18,7 +18,7 @@ import (
 // block's place, checksum and order, and the lists of blocks. A deep check also compares each
 // entry's rows with its segment's index, and holds some 100 bytes for each entry in memory.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
-	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]rowSum)}
+	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]sortedrun.Sum)}
 	if err := c.log(ctx); err != nil {
 		return fmt.Errorf("URL index: %w", err)
 	}
@@ -33,22 +33,15 @@ type check struct {
 	need    func(key string, size int64) error
 	problem func(where, detail string)
 
-	sums map[int64]rowSum // by entry: sum of the indexed rows; only in a deep check
+	sums map[int64]sortedrun.Sum // by entry: sum of the indexed rows; only in a deep check
 }
 
-// rowSum is a checksum over rows that does not depend on their order.
-type rowSum struct {
-	rows int64
-	sum  uint64
-}
-
-// add adds a row n times. It ignores the row's place in the edition's file, because that may have
+// add adds a row to a sum. It ignores the row's place in the edition's file, because that may have
 // changed since.
-func (s rowSum) add(r Row, n int64) rowSum {
+func add(s sortedrun.Sum, r Row) sortedrun.Sum {
 	r.Filename, r.FileOffset = warcSuffix, 0
-	h := fnv.New64a()
-	_, _ = h.Write(appendRow(nil, &r)) // never fails
-	return rowSum{s.rows + n, s.sum + uint64(n)*h.Sum64()}
+	s.Add(appendRow(nil, &r))
+	return s
 }
 
 // failed reports a problem, unless the context has ended.
@@ -158,7 +151,7 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 			}
 			last = append(last[:0], l.Row(k)...)
 			if c.deep {
-				c.sums[row.Seq] = c.sums[row.Seq].add(*row, 1)
+				c.sums[row.Seq] = add(c.sums[row.Seq], *row)
 			}
 		}
 		n += int64(l.Len())
@@ -223,7 +216,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 	}
 	for seq, have := range c.sums {
 		if !s.covers(seq) || s.Swept == snap.Last() && !gone.isExpired(seq) {
-			c.problem(KeyPrefix, fmt.Sprintf("entry %d: has %d rows, and should have none", seq, have.rows))
+			c.problem(KeyPrefix, fmt.Sprintf("entry %d: has %d rows, and should have none", seq, have.Rows))
 		}
 	}
 	return ctx.Err()
@@ -231,7 +224,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 
 // compareEntry compares the rows that an entry should have with the entry's rows in the index.
 func (c *check) compareEntry(l catalog.SegmentEntry, pieces [][]byte, gone *withdrawn) {
-	have, sum := c.sums[l.Seq], rowSum{}
+	have, sum := c.sums[l.Seq], sortedrun.Sum{}
 	for _, piece := range pieces {
 		for line := range strings.Lines(string(piece)) {
 			withdrawn, err := gone.has([]byte(line))
@@ -241,11 +234,11 @@ func (c *check) compareEntry(l catalog.SegmentEntry, pieces [][]byte, gone *with
 				return
 			}
 			if !withdrawn {
-				sum = sum.add(*row, 1)
+				sum = add(sum, *row)
 			}
 		}
 	}
 	if have != sum {
-		c.problem(KeyPrefix, fmt.Sprintf("entry %d, of %s in %s: has %d rows (sum %016x), the segment %d (sum %016x)", l.Seq, l.Host, l.Object, have.rows, have.sum, sum.rows, sum.sum))
+		c.problem(KeyPrefix, fmt.Sprintf("entry %d, of %s in %s: has %d rows (sum %016x), the segment %d (sum %016x)", l.Seq, l.Host, l.Object, have.Rows, have.Hash, sum.Rows, sum.Hash))
 	}
 }
