@@ -144,8 +144,15 @@ func HostFromPath(path string) (string, error) {
 	return name, nil
 }
 
-func isAddress(name string) bool {
-	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+func isAddress(name string) bool { return parsesAsAddress(strings.Trim(name, "[]")) }
+
+// parsesAsAddress reports whether a text is an IP address without brackets. It looks at the end
+// first: IPv4 addresses end in a digit, and IPv6 addresses have colons.
+func parsesAsAddress(text string) bool {
+	if text == "" || (text[len(text)-1] < '0' || text[len(text)-1] > '9') && !strings.Contains(text, ":") {
+		return false
+	}
+	_, err := netip.ParseAddr(text)
 	return err == nil
 }
 

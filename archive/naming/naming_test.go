@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -161,6 +162,18 @@ func FuzzHosts(f *testing.F) {
 		}
 		if key := SURT(s); strings.ContainsAny(key, " \n") || SURT(s) != key {
 			t.Errorf("%q has the key %q", s, key)
+		}
+	})
+}
+
+// An address is what netip takes for one.
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{"", "192.0.2.1", "192.0.2.1.", "192.0.2", "1.example.jp", "example.jp1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0", "::", "[::1]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := netip.ParseAddr(s); parsesAsAddress(s) != (err == nil) {
+			t.Errorf("%q: %t, and netip says %v", s, parsesAsAddress(s), err)
 		}
 	})
 }

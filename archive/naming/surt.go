@@ -1,7 +1,6 @@
 package naming
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func SURT(rawURL string) string {
 	if scheme == "http" && port == "80" || scheme == "https" && port == "443" {
 		port = ""
 	}
-	if _, err := netip.ParseAddr(name); err == nil {
+	if parsesAsAddress(name) {
 		host = name
 	} else {
 		labels := strings.Split(withoutWWW(name), ".")
