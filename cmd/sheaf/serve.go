@@ -11,7 +11,7 @@ import (
 )
 
 // Bounds of the garbage in the heap of a service that is busy: these bytes, or as much as there is
-// in use, if that is more. A service that has little in use would spend a quarter of its processor
+// in use, if that is more. A service that has little in use would spend a fifth of its processor
 // time on collections.
 const (
 	garbageBytes = 24 << 20
