@@ -21,9 +21,6 @@ const (
 	// sendable is the least number of stored bytes that the kernel sends from the file. Fewer are
 	// copied, which costs less than a system call.
 	sendable = 32 << 10
-	// widestGap is how many stored bytes between two wanted cells are read with them. To read more
-	// costs more than a system call.
-	widestGap = 4 << 10
 	// extentBuffer limits an extent that is joined from shorter pieces, in bytes.
 	extentBuffer = 128 << 10
 )
@@ -174,12 +171,12 @@ func (x *extents) read(s span) error {
 	return nil
 }
 
-// ahead extends the span of a cell over the wanted small cells after it.
+// ahead extends the span of a cell over the wanted small cells after it, and over small gaps.
 func (x *extents) ahead(s span) span {
 	for i := x.next; i < len(x.v.refs) && x.v.ends[i-1] < x.end; i++ {
 		ref := x.v.refs[i]
 		end, gap := ref.cell.Offset+ref.cell.Len(), ref.cell.Offset-s.end()
-		if ref.part != x.cell.part || ref.cell.Len() >= sendable || gap < 0 || gap > widestGap || end-s.off > extentBuffer {
+		if ref.part != x.cell.part || ref.cell.Len() >= sendable || gap < 0 || gap > sendable/8 || end-s.off > extentBuffer {
 			break
 		}
 		s.n = end - s.off
