@@ -15,8 +15,14 @@ import (
 )
 
 const (
-	copyBuffer   = 128 << 10 // bytes that are copied at a time
-	sendfileStep = 1 << 20   // bytes that the kernel sends at a time
+	copyBuffer = 128 << 10 // bytes that are copied at a time
+
+	// The kernel sends at a time as many bytes as the client takes in stepTime, in these bounds.
+	leastStep = 1 << 20
+	mostStep  = 16 << 20
+	stepTime  = 250 * time.Millisecond
+	// lookTime is how often it is checked during a longer step that it may go on.
+	lookTime = time.Second
 )
 
 // errNoCloseNotify says that TCP ended before TLS did. It is not io.ErrUnexpectedEOF, which
@@ -46,6 +52,7 @@ type dataConn struct {
 	Plain    bool          // not encrypted: SendExtents can be used
 	Meter    *stream.Meter // counts the bytes that the client acknowledges; nil: not measured
 	moved    atomic.Int64  // bytes read or written
+	allowed  func() error  // why a step may not go on; set by SendExtents
 }
 
 // openData connects the channel, with TLS if a configuration is given. Its errors are OpenErrors.
@@ -124,11 +131,31 @@ func (c *dataConn) Receive(w io.Writer) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{c}, make([]byte, copyBuffer))
 }
 
-// SendExtents sends extents as fast as take allows. It sends extents of files by sendfile(2).
+// SendExtents sends extents as fast as take allows. It sends extents of files by sendfile(2), and
+// calls take for each step. During a step it calls take each lookTime for no bytes.
 func (c *dataConn) SendExtents(ctx context.Context, extents stream.Reader, take stream.Taker) (int64, error) {
-	return stream.Send(ctx, c, extents, func(ctx context.Context, n int64) (int64, error) {
-		return take(ctx, min(sendfileStep, n))
-	})
+	c.allowed = func() error {
+		if _, err := take(ctx, 0); err != nil {
+			return &stream.SourceError{Err: err}
+		}
+		return nil
+	}
+	return stream.Send(ctx, c, extents, inSteps(take))
+}
+
+// inSteps returns a Taker that takes from take as much as can be sent in stepTime. It measures the
+// time from the end of each call to the next.
+func inSteps(take stream.Taker) stream.Taker {
+	step, granted, began := int64(leastStep), int64(0), time.Time{}
+	return func(ctx context.Context, n int64) (_ int64, err error) {
+		if granted > 0 {
+			fit := granted * int64(stepTime) / max(1, int64(time.Since(began)))
+			step = min(max(leastStep, min(2*granted, fit)), mostStep)
+		}
+		granted, err = take(ctx, min(step, n))
+		began = time.Now()
+		return granted, err
+	}
 }
 
 // ReadFrom implements stream.Writer: it sends the next bytes of a file.
@@ -136,16 +163,22 @@ func (c *dataConn) ReadFrom(r io.Reader) (sent int64, err error) {
 	section := r.(*io.LimitedReader)
 	f, want := section.R.(*os.File), section.N
 	off, err := f.Seek(0, io.SeekCurrent)
+	accepted, since := int64(0), time.Now() // the client has had the timeout for the bytes after accepted since then
 	for sent < want && err == nil {
-		c.SetWriteDeadline(time.Now().Add(c.timeout))
+		c.SetWriteDeadline(time.Now().Add(min(lookTime, c.timeout-time.Since(since))))
 		var n int64
 		n, err = c.tcp.ReadFrom(section)
 		sent += n
 		c.moved.Add(n)
 		switch {
-		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but not stalled
+		case errors.Is(err, os.ErrDeadlineExceeded) && (sent-accepted >= copyBuffer || time.Since(since) < c.timeout):
+			if sent-accepted >= copyBuffer {
+				accepted, since = sent, time.Now()
+			}
 			section.N = want - sent
-			_, err = f.Seek(off+sent, io.SeekStart)
+			if _, err = f.Seek(off+sent, io.SeekStart); err == nil {
+				err = c.allowed()
+			}
 		case err != nil:
 			err = BrokenError{err}
 		case section.N > 0:

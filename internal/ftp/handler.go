@@ -111,8 +111,9 @@ type Local interface {
 // Paced is a Local File that limits its rate. Its Read waits by itself; a sender of its extents
 // must call Pace.
 type Paced interface {
-	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one.
-	// The time that it waits does not count for the data timeout.
+	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one. If
+	// n is 0, it only checks that sending may go on, at once. The time that it waits does not count
+	// for the data timeout.
 	Pace(ctx context.Context, n int64) (int64, error)
 }
 

@@ -151,8 +151,9 @@ const (
 	smallest  = 512
 )
 
-// Take waits until some of the next n bytes may be sent, and returns how many: at most 1 MiB, and
-// at least one byte if n is positive. It counts them as sent. l has the account's current limits.
+// Take waits until some of the next n bytes may be sent, and returns how many: at least one byte if
+// n is positive, and at most 1 MiB if a rate or a quota limits the account. It counts them as sent.
+// l has the account's current limits.
 // Take returns a *QuotaError when the day's bytes reach twice the quota, and the context's error
 // when it ends.
 func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
@@ -165,7 +166,6 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	all, lined := m.Line.At(now)
 	each, bounded := l.Each.At(now)
 	bounded = bounded && f.origin != nil
-	n = min(n, largest)
 	if limited {
 		n = min(n, piece(own))
 	}
@@ -180,7 +180,7 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 		if used >= 2*l.Quota {
 			return 0, m.usedUp(l.Quota, used)
 		}
-		n = min(n, 2*l.Quota-used)
+		n = min(n, largest, 2*l.Quota-used)
 	}
 	if f.origin != nil && (limited || lined || bounded) {
 		// So an address has only one piece at a time in the queues that follow.

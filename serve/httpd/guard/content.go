@@ -123,6 +123,9 @@ func (c *Content) Close() error {
 // copyBuffer is how many bytes at a time pass through the process if the kernel cannot send them.
 const copyBuffer = 128 << 10
 
+// sendStep is how many bytes are sent before the account's limits are looked at again.
+const sendStep = 1 << 20
+
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // sendTo sends the next n bytes of a file at the account's pace. The kernel sends those that lie in
@@ -141,7 +144,7 @@ func (c *Content) sendTo(w stream.Writer, n int64) (int64, error) {
 		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), buf[:])
 	}
 	defer from.Close()
-	sent, err := stream.Send(c.ctx, w, from, c.file.Pace)
+	sent, err := stream.Send(c.ctx, w, from, func(ctx context.Context, n int64) (int64, error) { return c.file.Pace(ctx, min(n, sendStep)) })
 	c.pos += sent
 	if failed, ok := errors.AsType[*stream.SourceError](err); ok {
 		c.err = failed.Err
