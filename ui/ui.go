@@ -15,7 +15,6 @@ package ui
 import (
 	"embed"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"time"
@@ -97,7 +96,7 @@ func Register(r *mux.Router, opt Options) error {
 var pages embed.FS
 
 // page reads one page's template.
-func page(name string) *template.Template { return webpage.ParseFiles(pages, "pages/"+name+".html") }
+func page(name string) webpage.Template { return webpage.ParseFiles(pages, "pages/"+name+".html") }
 
 // commands has the beginnings of commands for copying. The zero value has none.
 type commands struct {

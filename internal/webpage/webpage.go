@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"sheaf/internal/chart"
@@ -137,16 +138,22 @@ const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 //go:embed layout.html
 var layoutText string
 
-var layout = template.Must(template.New("layout").Parse(layoutText + chart.Template))
+var layout = Template(sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("layout").Parse(layoutText + chart.Template))
+}))
 
-// Parse reads a page's template. The template defines "title" and "main" for the layout. Its data
+// Template returns a page's template, and parses it at the first call: most processes show few of
+// the pages, and commands none. It panics if the template is wrong. It may be called concurrently.
+type Template func() *template.Template
+
+// Parse returns a page's template. The template defines "title" and "main" for the layout. Its data
 // must embed Page.
-func Parse(text string) *template.Template {
-	return template.Must(template.Must(layout.Clone()).Parse(text))
+func Parse(text string) Template {
+	return sync.OnceValue(func() *template.Template { return template.Must(template.Must(layout().Clone()).Parse(text)) })
 }
 
 // ParseFiles is Parse for a template that is joined from files of the program.
-func ParseFiles(files embed.FS, names ...string) *template.Template {
+func ParseFiles(files embed.FS, names ...string) Template {
 	var all []byte
 	for _, name := range names {
 		text, err := files.ReadFile(name)
@@ -159,9 +166,9 @@ func ParseFiles(files embed.FS, names ...string) *template.Template {
 }
 
 // Show answers with a page. data must embed Page. If the template fails, nothing is written.
-func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) error {
+func Show(w http.ResponseWriter, r *http.Request, status int, page Template, data any) error {
 	var body bytes.Buffer
-	if err := page.ExecuteTemplate(&body, "layout", data); err != nil {
+	if err := page().ExecuteTemplate(&body, "layout", data); err != nil {
 		return fmt.Errorf("page %s: %w", r.URL.Path, err)
 	}
 	h := w.Header()

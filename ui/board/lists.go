@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,7 +25,7 @@ import (
 type list struct {
 	board    *board
 	path     string
-	template *template.Template
+	template webpage.Template
 	fill     func(r *http.Request, p *listPage) error
 }
 

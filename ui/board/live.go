@@ -137,7 +137,7 @@ func (b *board) figures() map[string][]byte {
 		parts := make(map[string]string)
 		for _, name := range names {
 			var text strings.Builder
-			if err := overviewTemplate.ExecuteTemplate(&text, name, p); err != nil {
+			if err := overviewTemplate().ExecuteTemplate(&text, name, p); err != nil {
 				b.Log.Error("live figures", "err", err)
 				continue
 			}

@@ -2,7 +2,6 @@ package board
 
 import (
 	"embed"
-	"html/template"
 	"net/http"
 	"slices"
 	"time"
@@ -15,7 +14,7 @@ import (
 var pages embed.FS
 
 // parse reads one page's template.
-func parse(name string) *template.Template {
+func parse(name string) webpage.Template {
 	return webpage.ParseFiles(pages, "common.html", name+".html")
 }
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"sheaf/archive"
@@ -36,7 +37,7 @@ type banner struct {
 //go:embed banner.html
 var bannerText string
 
-var bannerTemplate = template.Must(template.New("").Parse(bannerText))
+var bannerTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(bannerText)) })
 
 // banner returns the banner of version i, as HTML in ASCII.
 func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {
@@ -65,7 +66,7 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 		b.Forwards, b.ForwardsPath = doc.Refresh, replay.Path(c.Time, replay.Plain, doc.Refresh)
 	}
 	var out bytes.Buffer
-	if err := bannerTemplate.Execute(&out, b); err != nil {
+	if err := bannerTemplate().Execute(&out, b); err != nil {
 		return nil, err
 	}
 	return ascii(out.Bytes()), nil

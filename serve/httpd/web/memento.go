@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -28,7 +29,7 @@ var frameText string
 
 var (
 	redirectTemplate = webpage.Parse(redirectText)
-	frameTemplate    = template.Must(template.New("layout").Parse(frameText))
+	frameTemplate    = sync.OnceValue(func() *template.Template { return template.Must(template.New("layout").Parse(frameText)) })
 )
 
 // memento serves version i of a page. If parts are given, they make up its whole body.
