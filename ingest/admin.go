@@ -7,13 +7,16 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/store"
+	"sheaf/archive/upkeep"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
+	"sheaf/ingest/receive"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -79,7 +82,9 @@ func (i *Ingest) register(mount route.Mount) {
 }
 
 // Routes returns the operations, for the API description.
-func Routes() []*route.Route { return route.List(new(Ingest).register) }
+func Routes() []*route.Route {
+	return slices.Concat(route.List(new(Ingest).register), receive.Routes(), upkeep.Routes())
+}
 
 // Buffers returns the number and the size of the batches in each state, without discarded ones, in
 // the order of the states.

@@ -24,16 +24,15 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
-	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/ftp"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -58,7 +57,6 @@ type Options struct {
 	Public   string        // the service's URL of the settings; may be empty
 	Base     string        // the service's URL, for links in mails
 	Poll     time.Duration // between two looks for work
-	Cost     passwords.Cost
 	Mails    *mailer.Outbox
 	Mail     *mailer.Server           // nil: no mails are sent
 	Boundary func(write, when string) // see catalog.Options
@@ -100,7 +98,7 @@ func Open(ctx context.Context, opt Options) (*Room, error) {
 	if r.Catalog, err = catalog.Open(ctx, opt.Objects, catalog.Options{Location: opt.Site.Zone, Boundary: opt.Boundary}); err != nil {
 		return nil, err
 	}
-	if r.Accounts, err = account.NewAccounts(opt.DB, opt.Access.anonymous(), opt.Cost); err != nil {
+	if r.Accounts, err = account.NewAccounts(opt.DB, opt.Access.anonymous(), opt.Door.Store.Cost); err != nil {
 		return nil, err
 	}
 	r.Accounts.Guesses = opt.Door.Limit
@@ -114,6 +112,14 @@ func Open(ctx context.Context, opt Options) (*Room, error) {
 		Grace: opt.Access.Grace, Contact: opt.Access.Contact, Lag: readersLag, Log: opt.Log,
 	})
 	return r, err
+}
+
+// Readers returns the accounts, or nil if r is nil: a process without the room.
+func (r *Room) Readers() *account.Accounts {
+	if r == nil {
+		return nil
+	}
+	return r.Accounts
 }
 
 // Register mounts what consumers ask by HTTP, and what operators do with accounts.
@@ -164,7 +170,7 @@ func (r *Room) Download() (ftp.Handler, error) {
 
 // Run does the work beside requests until ctx ends. Register must have been called.
 func (r *Room) Run(ctx context.Context) error {
-	return together(ctx, r.Library.Rules.Run, r.Accounts.Run, r.Library.Access.Meter.Run, r.buffer.Run, r.Jobs.Run, r.Watches.Run,
+	return loop.Together(ctx, r.Library.Rules.Run, r.Accounts.Run, r.Library.Access.Meter.Run, r.buffer.Run, r.Jobs.Run, r.Watches.Run,
 		func(ctx context.Context) error { return r.Library.Rules.Tell(ctx, r.Catalog) },
 		func(ctx context.Context) error { return r.Accounts.Watch(ctx, r.opt.Log) })
 }
@@ -187,14 +193,5 @@ func (r *Room) Make(ctx context.Context) error {
 	latest := results.NewCurrentMaker(results.CurrentOptions{
 		Tree: l.Tree, Store: opt.Objects, Leases: opt.Leases, Domains: opt.Volumes.Current, Every: opt.Volumes.Every, Look: opt.Poll, Log: opt.Log,
 	})
-	return together(ctx, results.NewTableMaker(of(opt.Tables.Days)).Run, results.NewTextMaker(of(opt.Tables.Texts)).Run, results.NewLinkMaker(of(0)).Run, latest.Run)
-}
-
-// together runs all at the same time, until ctx ends or one of them fails.
-func together(ctx context.Context, all ...func(context.Context) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range all {
-		g.Go(func() error { return run(ctx) })
-	}
-	return g.Wait()
+	return loop.Together(ctx, results.NewTableMaker(of(opt.Tables.Days)).Run, results.NewTextMaker(of(opt.Tables.Texts)).Run, results.NewLinkMaker(of(0)).Run, latest.Run)
 }

@@ -63,7 +63,7 @@ func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Ac
 	} else {
 		p.Opens, _ = a.Window.Next(now)
 	}
-	used, err := f.Library.Access.Meter.Used(r.Context())
+	used, err := f.Room.Library.Access.Meter.Used(r.Context())
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Ac
 	if err := f.addDownloads(r.Context(), &p, now); err != nil {
 		return err
 	}
-	if f.Watches != nil {
-		if p.Watches, err = f.Watches.List(r.Context(), a.Name); err != nil {
+	if f.Room.Watches != nil {
+		if p.Watches, err = f.Room.Watches.List(r.Context(), a.Name); err != nil {
 			return err
 		}
 	}
-	if p.Owner = f.Accounts != nil && a.Token() == nil; p.Owner {
-		if p.Tokens, err = f.Accounts.Tokens(r.Context(), a.Name); err != nil {
+	if p.Owner = f.Room.Accounts != nil && a.Token() == nil; p.Owner {
+		if p.Tokens, err = f.Room.Accounts.Tokens(r.Context(), a.Name); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
+	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/servetest"
@@ -32,7 +33,7 @@ func newOwner(t *testing.T) (accounts *account.Accounts, log *transfers.Log, ask
 	log = transfers.New(site.DB)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
-		Site: new(webpage.Site), Library: site.Library, Guard: guard.New(accounts, nil, "", nil), Accounts: accounts, Transfers: log, Running: site.Running,
+		Site: new(webpage.Site), Room: &serve.Room{Library: site.Library, Accounts: accounts}, Guard: guard.New(accounts, nil, "", nil), Transfers: log, Running: site.Running,
 	}))
 	return accounts, log, func(secret string, form url.Values) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/account", nil)

@@ -36,7 +36,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 			return f.showAccount(w, r, a, http.StatusOK, p)
 		}
 	case "revoke":
-		err = f.Accounts.RevokeToken(r.Context(), a.Name, in.Token)
+		err = f.Room.Accounts.RevokeToken(r.Context(), a.Name, in.Token)
 		if errors.Is(err, account.ErrNoToken) { // the token is gone already
 			err = nil
 		}
@@ -61,7 +61,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 
 // changePassword sets another password. The session of the request goes on; all other sessions end.
 func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account.Account, in accountForm) error {
-	mark, err := f.Accounts.ChangePassword(r.Context(), a.Name, in.Old, in.New, r.RemoteAddr)
+	mark, err := f.Room.Accounts.ChangePassword(r.Context(), a.Name, in.Old, in.New, r.RemoteAddr)
 	if err != nil || !f.Guard.Sessions.Given(r) {
 		return err
 	}
@@ -71,11 +71,11 @@ func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account
 // changeEmail sets another mail address. It asks for the password, because whoever reads mails at
 // the address can set a new password.
 func (f *face) changeEmail(r *http.Request, a *account.Account, in accountForm) error {
-	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, in.Old, r.RemoteAddr); err != nil {
+	if _, _, err := f.Room.Accounts.Enter(r.Context(), a.Name, in.Old, r.RemoteAddr); err != nil {
 		return err
 	}
 	email := strings.TrimSpace(in.Email)
-	_, err := f.Accounts.Change(r.Context(), a.Name, account.Change{Email: &email})
+	_, err := f.Room.Accounts.Change(r.Context(), a.Name, account.Change{Email: &email})
 	return err
 }
 
@@ -85,6 +85,6 @@ func (f *face) makeToken(r *http.Request, a *account.Account, in accountForm) (a
 	if in.Days > 0 {
 		t.Expires = time.Now().AddDate(0, 0, in.Days)
 	}
-	made, secret, err := f.Accounts.CreateToken(r.Context(), a.Name, t)
+	made, secret, err := f.Room.Accounts.CreateToken(r.Context(), a.Name, t)
 	return account.NewToken{Token: made, Secret: secret}, err
 }

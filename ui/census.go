@@ -7,16 +7,16 @@ import (
 	"sync"
 
 	"sheaf/archive/naming"
+	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/reading"
 )
 
 // census counts the hosts below each place of the tree, and finds hosts by parts of their names. A
 // catalog has its hosts in order but does not know their number. So one pass over all hosts is made
 // for each version, and all pages share its result.
 type census struct {
-	library *reading.Library
-	log     *slog.Logger
+	room *serve.Room
+	log  *slog.Logger
 
 	mu       sync.Mutex
 	version  int64
@@ -40,7 +40,7 @@ const quick = 2000
 // counts returns the newest counts by place ("" is the root), and whether they are complete. The
 // counts of a large catalog are made in the background.
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
-	version, err := c.library.Tree.Version(ctx)
+	version, err := c.room.Library.Tree.Version(ctx)
 	if err != nil {
 		c.log.WarnContext(ctx, "hosts cannot be counted", "err", err)
 		return c.last()
@@ -107,7 +107,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 	result, all := make(map[string]count), &account.Account{Name: "census", Domains: []string{"*"}}
 	var latest [deepest + 1]string // by depth: the last place that was counted
 	for cursor, seen := "", 0; ; {
-		hosts, next, err := c.library.Tree.Hosts(ctx, all, "", cursor, 1000)
+		hosts, next, err := c.room.Library.Tree.Hosts(ctx, all, "", cursor, 1000)
 		if err != nil {
 			return nil, "", err
 		}

@@ -50,7 +50,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		return nil
 	}
 	if name != "" {
-		_, err := f.Library.Tree.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
+		_, err := f.Room.Library.Tree.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
 		if err == nil {
 			http.Redirect(w, r, browsePath(name), http.StatusSeeOther)
 			return nil
@@ -60,7 +60,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		}
 	}
 	p := lostPage{Page: f.Site.For(r), Query: query}
-	if name != "" && f.Watches != nil && a.Covers(name) && peer.IsPublicHost(name) {
+	if name != "" && f.Room.Watches != nil && a.Covers(name) && peer.IsPublicHost(name) {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {name}}.Encode()
 	}
 	for _, part := range slices.Compact([]string{strings.ToLower(query), name}) {
@@ -74,7 +74,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		return webpage.Show(w, r, http.StatusOK, lostTemplate, p)
 	}
 	if name != "" {
-		near, err := f.Library.Records.Suggest(r.Context(), a, "http://"+name+"/", 20)
+		near, err := f.Room.Library.Records.Suggest(r.Context(), a, "http://"+name+"/", 20)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (f *face) findPart(r *http.Request, a *account.Account, part string, p *los
 		if !a.Covers(host) {
 			return true
 		}
-		_, err = f.Library.Tree.Stat(r.Context(), a, "/"+naming.HostPath(host))
+		_, err = f.Room.Library.Tree.Stat(r.Context(), a, "/"+naming.HostPath(host))
 		switch {
 		case errors.Is(err, library.ErrNotFound):
 			err = nil

@@ -102,7 +102,7 @@ func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Acc
 
 // figures adds the archive's figures that the account may see.
 func (f *face) figures(r *http.Request, p *frontPage) error {
-	editions, err := f.Library.Tree.Editions(r.Context())
+	editions, err := f.Room.Library.Tree.Editions(r.Context())
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func byDay(editions []catalog.Edition) (days []editionDay) {
 // newestChanges adds the latest published changes of the account's hosts.
 func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 	const looked = 200
-	segments, err := f.Library.Records.Latest(r.Context(), p.Account, newest, looked)
+	segments, err := f.Room.Library.Records.Latest(r.Context(), p.Account, newest, looked)
 	if err != nil {
 		return err
 	}
@@ -167,14 +167,14 @@ func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 
 // newPage returns one new page of a segment, or the zero newPage if the segment has none.
 func (f *face) newPage(ctx context.Context, a *account.Account, of catalog.SegmentEntry) (newPage, error) {
-	url, at, err := f.Library.Records.Foremost(ctx, a, of)
+	url, at, err := f.Room.Library.Records.Foremost(ctx, a, of)
 	if err != nil || url == "" {
 		return newPage{}, err
 	}
 	key := fmt.Sprintf("%s %s %d", of.SHA256, url, at.UnixNano())
 	title, known := f.titles.Get(key)
 	if !known {
-		captures, err := f.Library.Records.Captures(ctx, a, url)
+		captures, err := f.Room.Library.Records.Captures(ctx, a, url)
 		if err != nil {
 			return newPage{}, err
 		}

@@ -8,6 +8,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
+	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/watch"
@@ -76,7 +77,7 @@ func (f *face) forReaders(mount route.Mount) {
 }
 
 func (f *face) forAccounts(mount route.Mount) {
-	if f.Watches != nil {
+	if f.Room.Watches != nil {
 		watching.Raw(mount, guard.Raw(f.watching))
 		changeWatches.Raw(mount, guard.Raw(f.changeWatches))
 	}
@@ -84,7 +85,7 @@ func (f *face) forAccounts(mount route.Mount) {
 }
 
 func (f *face) forOwners(mount route.Mount) {
-	if f.Accounts != nil {
+	if f.Room.Accounts != nil {
 		changeAccount.Raw(mount, guard.Raw(f.changeAccount))
 	}
 }
@@ -97,6 +98,6 @@ func (f *face) forEverybody(mount route.Mount) {
 
 // Routes returns the operations, for the API description.
 func Routes() []*route.Route {
-	f := &face{Options: Options{Accounts: new(account.Accounts), Watches: new(watch.Watches)}}
+	f := &face{Options: Options{Room: &serve.Room{Accounts: new(account.Accounts), Watches: new(watch.Watches)}}}
 	return slices.Concat(route.List(f.forAll), route.List(f.forReaders), route.List(f.forAccounts), route.List(f.forOwners), route.List(f.forEverybody))
 }

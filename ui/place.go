@@ -81,7 +81,7 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 	p.Count = counts[place]
 	var files []library.Node
 	after := r.URL.Query().Get("after")
-	for n, err := range f.Library.Tree.List(r.Context(), a, "/"+place) {
+	for n, err := range f.Room.Library.Tree.List(r.Context(), a, "/"+place) {
 		switch {
 		case err != nil:
 			return err
@@ -115,20 +115,20 @@ var notDomains = []string{"current", "days", "editions", "feed"}
 
 // volumes adds the directory with the newest day's records of a domain.
 func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error {
-	days, err := f.Library.Tree.Days(r.Context())
+	days, err := f.Room.Library.Tree.Days(r.Context())
 	if err != nil || len(days) == 0 {
 		return err
 	}
 	newest := days[len(days)-1]
 	dir := path.Join("days", newest, p.Place)
-	switch _, err := f.Library.Tree.Stat(r.Context(), a, "/"+dir); {
+	switch _, err := f.Room.Library.Tree.Stat(r.Context(), a, "/"+dir); {
 	case library.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
 	}
 	p.Volumes, p.Day, p.Commands = dir, newest, f.commands(r)
-	p.Current, p.AsOf, err = f.Library.Tree.NewestCurrent(r.Context(), a, p.Place)
+	p.Current, p.AsOf, err = f.Room.Library.Tree.NewestCurrent(r.Context(), a, p.Place)
 	return err
 }
 
@@ -138,7 +138,7 @@ const mostCounted = 50_000
 
 // host adds the part about the host itself.
 func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []library.Node) error {
-	info, _, err := f.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
+	info, _, err := f.Room.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
 	if err != nil {
 		return err
 	}
@@ -146,11 +146,11 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 		return nil
 	}
 	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: f.commands(r)}
-	if f.Watches != nil {
+	if f.Room.Watches != nil {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {p.Name}}.Encode()
 	}
 	if h.Records <= mostCounted {
-		if h.Pages, err = f.Library.Records.CountPages(r.Context(), a, p.Name); err != nil {
+		if h.Pages, err = f.Room.Library.Records.CountPages(r.Context(), a, p.Name); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	if len(h.Files) > shown {
 		h.Older, h.Files = len(h.Files)-shown, h.Files[:shown]
 	}
-	report, err := library.ReportHost(r.Context(), f.Library.Archive, a, p.Name)
+	report, err := library.ReportHost(r.Context(), f.Room.Library.Archive, a, p.Name)
 	if err != nil {
 		return err
 	}

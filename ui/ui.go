@@ -27,26 +27,23 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
+	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/reading"
-	"sheaf/serve/watch"
 )
 
-// Options say what the pages show. Site, Library and Guard are required.
+// Options say what the pages show. Site, Room and Guard are required.
 type Options struct {
-	Site    *webpage.Site
-	Library *reading.Library
-	Guard   *guard.Guard // finds the account of a request
-	About   string       // owner and purpose of the archive, in a sentence or two; may be empty
+	Site  *webpage.Site
+	Room  *serve.Room  // with a Library. Without Accounts these cannot be changed here, and without Watches consumers cannot watch
+	Guard *guard.Guard // finds the account of a request
+	About string       // owner and purpose of the archive, in a sentence or two; may be empty
 
 	AboutJapanese string // on Japanese pages; empty: About
 
-	Accounts  *account.Accounts  // nil: accounts cannot be changed here
 	Transfers *transfers.Log     // nil: downloads are not listed
 	Running   *transfers.Running // transfers of this process; may be nil
 
-	Watches *watch.Watches   // nil: consumers cannot watch
 	Publish *window.Schedule // when editions are published; nil: at any time
 	Public  string           // the service's own URL; empty: as in the reader's browser
 	FTP     string           // host:port at which the FTP server listens; empty: there is none
@@ -62,8 +59,8 @@ type face struct {
 
 // Register mounts the pages. It returns an error if a required option is missing.
 func Register(r *mux.Router, opt Options) error {
-	if opt.Library == nil || opt.Guard == nil || opt.Site == nil {
-		return errors.New("ui: options lack a library, a guard or a site")
+	if opt.Room == nil || opt.Guard == nil || opt.Site == nil {
+		return errors.New("ui: options lack a room, a guard or a site")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -72,7 +69,7 @@ func Register(r *mux.Router, opt Options) error {
 	if err != nil {
 		return err
 	}
-	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}, titles: titles}
+	f := &face{Options: opt, census: &census{room: opt.Room, log: opt.Log}, titles: titles}
 	webpage.Register(r)
 	g := opt.Guard
 	for _, mounted := range []struct {

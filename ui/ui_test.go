@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/manager"
+	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
@@ -93,10 +94,9 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	testkit.Must(t, err)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
-		Accounts: accounts, Transfers: moved,
-		Site:    &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
-		Watches: watches,
-		Library: site.Library, Guard: g, About: about, Publish: noon, FTP: "127.0.0.1:2121",
+		Room: &serve.Room{Library: site.Library, Accounts: accounts, Watches: watches}, Transfers: moved,
+		Site:  &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
+		Guard: g, About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
 	testkit.Must(t, login.Register(router, login.Options{
 		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Guard: g, Sessions: g.Sessions, Accounts: accounts, Resets: &httpd.Resets{Site: new(webpage.Site), Accounts: accounts, Mails: mails}, Board: "/board/",

@@ -34,7 +34,7 @@ var watchesTemplate = page("watches")
 
 // watching shows the account's watches. With url or host it also shows the form for a new one.
 func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	list, err := f.Watches.List(r.Context(), a.Name)
+	list, err := f.Room.Watches.List(r.Context(), a.Name)
 	if err != nil {
 		return err
 	}
@@ -63,11 +63,11 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 		if wish.Email != "" {
 			wish.Every = in.Every
 		}
-		_, err = f.Watches.Add(r.Context(), a, wish)
+		_, err = f.Room.Watches.Add(r.Context(), a, wish)
 	case "save":
-		_, err = f.Watches.Add(r.Context(), a, watch.Wish{URL: in.Target, Once: true})
+		_, err = f.Room.Watches.Add(r.Context(), a, watch.Wish{URL: in.Target, Once: true})
 	case "remove":
-		err = f.Watches.Remove(r.Context(), a.Name, in.Watch)
+		err = f.Room.Watches.Remove(r.Context(), a.Name, in.Watch)
 	}
 	if err != nil {
 		return httpd.Problem(err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
@@ -27,8 +29,8 @@ type Indexer struct {
 }
 
 // NewIndexer returns an Indexer that looks at the catalog at the given interval while Run runs.
-func NewIndexer(builder *urlindex.Builder, every time.Duration, leases lease.Locker, log *slog.Logger) *Indexer {
-	return &Indexer{builder, every, leases, log}
+func NewIndexer(c *catalog.Catalog, st store.Store, every time.Duration, leases lease.Locker, log *slog.Logger) *Indexer {
+	return &Indexer{urlindex.NewBuilder(c, st, urlindex.Options{Log: log}), every, leases, log}
 }
 
 // Run follows the catalog until ctx ends, whenever this process has the lease. A failure is logged,

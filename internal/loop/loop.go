@@ -1,10 +1,12 @@
-// Package loop repeats or delays calls until a context ends, wakes who waits, and says how often
-// garbage is collected.
+// Package loop repeats, joins or delays calls until a context ends, wakes who waits, and says how
+// often garbage is collected.
 package loop
 
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Every calls f at once and then at each interval, until ctx ends. Calls do not overlap: a call
@@ -34,6 +36,16 @@ func every(ctx context.Context, interval time.Duration, now bool, f func(context
 		case <-tick.C:
 		}
 	}
+}
+
+// Together runs all functions at the same time and waits for their end. If one of them fails, the
+// others' ctx ends. Together returns the first error.
+func Together(ctx context.Context, all ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range all {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
 }
 
 // Pause waits for d and returns true. If ctx ends before, it returns false at once.

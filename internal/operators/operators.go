@@ -72,7 +72,7 @@ const seenEvery = time.Minute
 type Store struct {
 	db      *sql.DB
 	checker *passwords.Checker
-	cost    passwords.Cost // of new passwords
+	Cost    passwords.Cost // of new passwords
 	limit   *passwords.Limiter
 }
 
@@ -83,7 +83,7 @@ func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: database, checker: checker, cost: cost, limit: limit}, nil
+	return &Store{db: database, checker: checker, Cost: cost, limit: limit}, nil
 }
 
 // OperatorChange has the new values for an operator. Nil fields stay as they are.
@@ -104,7 +104,7 @@ func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator,
 		return Operator{}, "", err
 	}
 	made := Operator{Name: o.Name, Role: o.Role, Suspended: o.Suspended, Created: time.Now().UTC().Truncate(time.Millisecond)}
-	hash := s.cost.Hash(password)
+	hash := s.Cost.Hash(password)
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		err := db.Change(ctx, tx, ErrExists, `INSERT INTO operators (name, password, role, suspended, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 			made.Name, hash, string(made.Role), made.Suspended, db.Millis(made.Created))
@@ -158,7 +158,7 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 		if password, err = chosen(name, *c.Password); err != nil {
 			return Operator{}, "", err
 		}
-		hash = new(s.cost.Hash(password))
+		hash = new(s.Cost.Hash(password))
 	}
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		var err error // a new variable, as the function may run several times

@@ -11,7 +11,6 @@ import (
 
 	"sheaf/archive/upkeep"
 	"sheaf/ingest"
-	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
@@ -33,7 +32,7 @@ type Options struct {
 	Audit     *audit.Log         // nil: the log has no page
 	Running   *transfers.Running // transfers of this process
 
-	Ingest   *ingest.Ingest   // nil: another process has the buffers
+	Ingest   *ingest.Room     // nil: another process has the buffers
 	Manager  *manager.Manager // nil: another process looks after robots
 	Library  *reading.Library // nil: another process has the archive
 	Watches  *watch.Watches   // nil: another process tells consumers of changes
@@ -41,11 +40,9 @@ type Options struct {
 
 	Accounts  *httpd.AccountsHandler // nil: another process has the accounts
 	Operators *operators.Door        // nil: there is no page of operators
-	Takedowns *upkeep.Takedowns      // nil: another process takes archives down
 
-	Disks []inbox.Disk // disks that batches pass through
-	Where string       // place of the object store, for people
-	Copy  string       // place of its second copy; empty: there is none
+	Where string // place of the object store, for people
+	Copy  string // place of its second copy; empty: there is none
 
 	Scrub func(context.Context) (upkeep.Scrub, error) // progress of verifying the store; nil: another process verifies it, or none
 

@@ -195,7 +195,7 @@ func (b *board) fillHost(r *http.Request, p *listPage) error {
 		return err
 	}
 	robots, err := b.robotNames(r.Context())
-	p.List, p.HasTakedowns, p.HasLibrary = hostShown{one, robots}, b.Takedowns != nil, b.Library != nil
+	p.List, p.HasTakedowns, p.HasLibrary = hostShown{one, robots}, b.Ingest != nil, b.Library != nil
 	return err
 }
 

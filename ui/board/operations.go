@@ -3,6 +3,7 @@ package board
 import (
 	"net/http"
 
+	"sheaf/ingest"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
@@ -137,5 +138,5 @@ func (b *board) register(mount route.Mount, all bool) {
 
 // Routes returns all pages, for the API description.
 func Routes() []*route.Route {
-	return append(route.List(func(mount route.Mount) { new(board).register(mount, true) }), atBoard.Route)
+	return append(route.List(func(mount route.Mount) { (&board{Options: Options{Ingest: new(ingest.Room)}}).register(mount, true) }), atBoard.Route)
 }

@@ -93,13 +93,13 @@ func (b *board) registerReaders(mount route.Mount, all bool) {
 	if all || b.Operators != nil {
 		b.registerOperators(mount)
 	}
-	if all || b.Takedowns != nil {
+	if all || b.Ingest != nil {
 		downs := b.list(mount, pathTakedowns, "takedowns", "What was taken down and lifted", b.fillTakedowns)
-		does(downs, mount, pathTakedowns, upkeep.TakeDown, b.Takedowns.TakeDown, takedownForm.request, nil, nil)
-		does(downs, mount, pathTakedowns+"/lift", upkeep.Lift, b.Takedowns.Lift, takedownForm.request, nil, nil)
+		does(downs, mount, pathTakedowns, upkeep.TakeDown, b.Ingest.Takedowns.TakeDown, takedownForm.request, nil, nil)
+		does(downs, mount, pathTakedowns+"/lift", upkeep.Lift, b.Ingest.Takedowns.Lift, takedownForm.request, nil, nil)
 		imported := b.list(mount, pathCollections, "collections", "What was imported as collections", b.fillCollections)
-		does(imported, mount, pathCollections+"/takedown", upkeep.TakeDown, b.Takedowns.TakeDown, takedownForm.request, nil, nil)
-		does(imported, mount, pathCollections+"/lift", upkeep.Lift, b.Takedowns.Lift, takedownForm.request, nil, nil)
+		does(imported, mount, pathCollections+"/takedown", upkeep.TakeDown, b.Ingest.Takedowns.TakeDown, takedownForm.request, nil, nil)
+		does(imported, mount, pathCollections+"/lift", upkeep.Lift, b.Ingest.Takedowns.Lift, takedownForm.request, nil, nil)
 	}
 }
 
@@ -289,7 +289,7 @@ func (b *board) fillRules(r *http.Request, p *listPage) error {
 }
 
 func (b *board) fillCollections(r *http.Request, p *listPage) error {
-	list, err := b.Takedowns.Collections(r.Context(), route.None{})
+	list, err := b.Ingest.Takedowns.Collections(r.Context(), route.None{})
 	fillLines(r, p, list.Collections, func(c catalog.ImportedCollection) string { return c.Name })
 	return err
 }
@@ -303,7 +303,7 @@ type takenDown struct {
 }
 
 func (b *board) fillTakedowns(r *http.Request, p *listPage) error {
-	rows, err := b.Takedowns.List(r.Context(), upkeep.TakedownQuery{})
+	rows, err := b.Ingest.Takedowns.List(r.Context(), upkeep.TakedownQuery{})
 	standing := upkeep.Standing(rows)
 	var lines []takenDown
 	type act struct {

@@ -86,7 +86,10 @@ const copyLate = 24 * time.Hour
 
 // disks returns the disks with their fill levels.
 func (b *board) disks(p webpage.Page) (all []disk) {
-	for _, one := range b.Disks {
+	if b.Ingest == nil {
+		return nil
+	}
+	for _, one := range b.Ingest.Disks {
 		d := disk{Name: p.T("disk of the buffers")}
 		switch {
 		case one.Buffers && one.Store:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -14,29 +13,21 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/upkeep"
-	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/ingest"
-	"sheaf/ingest/foreign"
 	"sheaf/ingest/inbox"
-	"sheaf/ingest/receive"
-	"sheaf/internal/audit"
 	"sheaf/internal/certs"
 	"sheaf/internal/ftp"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/peer"
 	"sheaf/internal/problem"
-	"sheaf/internal/session"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
 	"sheaf/serve"
-	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 	"sheaf/ui"
@@ -59,6 +50,8 @@ func (s *Service) build(ctx context.Context) error {
 		}
 		s.health.watchCatalog(room)
 	}
+	b.guard = guard.New(room.Readers(), b.door.Gate, b.cfg.HTTP.Public, b.log)
+	b.guard.Sessions, b.guard.Audit, b.guard.Operator = b.door.Sessions, b.door.Audit, b.door.Session
 	var robots *manager.Manager
 	if s.cfg.has(roleManager, roleIngest) {
 		// Ingest asks the manager for robots' keys and assignments.
@@ -77,29 +70,28 @@ func (s *Service) build(ctx context.Context) error {
 		s.settle = room.Settle
 	}
 	if s.cfg.has(roleManager) {
-		b.manage(robots, room)
+		b.manage(robots)
 	}
-	var drop *receive.Receiver
 	if s.cfg.has(roleIngest) {
-		if drop, err = b.ingest(ctx, robots, room); err != nil {
+		if err := b.ingest(ctx, robots, room); err != nil {
 			return err
 		}
-		s.health.watchUploads(drop.Stopped)
+		s.health.watchUploads(b.batches.Receiver.Stopped)
 	}
-	s.watchMetrics(robots, b.transfers.running)
-	desk := b.removals(room, robots, s.sites)
+	s.watchMetrics(robots, b.running)
+	desk := b.removals(robots, s.sites)
 	if err := errors.Join(b.login(room), b.board(robots, room, desk, s.health)); err != nil {
 		return err
 	}
 	s.work = append(b.work, s.serveMetrics)
-	return s.open(b.site, download, drop)
+	return s.open(b, download)
 }
 
 // keep makes the keeper, which copies restrictions between the database and the catalog. The keeper
 // does so before the process hands anything out, and then regularly.
 func (b *builder) keep(ctx context.Context, robots *manager.Manager, room *serve.Room) error {
 	k := &keeper{db: b.state.db, catalog: room.Catalog, robots: robots, log: b.log}
-	b.audit.After = k.after
+	b.door.Audit.After = k.after
 	b.work = append(b.work, k.run)
 	return k.sync(ctx)
 }
@@ -108,10 +100,8 @@ func (b *builder) keep(ctx context.Context, robots *manager.Manager, room *serve
 func (s *Service) builder() (*builder, error) {
 	b := &builder{
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
-		transfers: traffic{log: transfers.New(s.state.db), running: new(transfers.Running)}, guesses: passwords.NewLimiter(s.log),
+		transfers: transfers.New(s.state.db), running: new(transfers.Running),
 	}
-	login := &s.cfg.Login
-	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public, Slower: s.cfg.Slower})
 	if err := b.operators(); err != nil {
 		return nil, err
 	}
@@ -144,15 +134,15 @@ func (s *Service) builder() (*builder, error) {
 	registerOpenapi(s.router, b.log, routes()...)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
-	board.RegisterTransfers(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)
+	board.RegisterTransfers(s.router, b.door.Gate, b.transfers, b.running, zone, b.log)
 	return b, nil
 }
 
 // open adds the HTTP and FTP servers of the settings to the service's work: for downloads and for
 // robots' batches.
-func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
+func (s *Service) open(b *builder, download ftp.Handler) error {
 	s.work = append(s.work, func(ctx context.Context) error {
-		h := httpd.Around(s.cfg.Serve.Replay.Origin, site.Errors(s.router))
+		h := httpd.Around(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router))
 		return s.cfg.HTTP.serve(ctx, s.listeners[portHTTP], s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners[portDownload]; l != nil {
@@ -169,7 +159,7 @@ func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.R
 			return err
 		}
 		c.Counts = s.state.monitor.FTP("drop")
-		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, drop.FTP()) })
+		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, b.batches.Receiver.FTP()) })
 	}
 	return nil
 }
@@ -186,34 +176,24 @@ type builder struct {
 	router    *mux.Router
 	site      *webpage.Site
 	objects   store.Store // the object store, as far as this process may change it
-	transfers traffic
-	guesses   *passwords.Limiter
-	sessions  *session.Sessions
-
-	audit *audit.Log
-	door  *operators.Door // knows the operators
+	transfers *transfers.Log
+	running   *transfers.Running
+	door      *operators.Door // knows the operators
+	guard     *guard.Guard    // checks requests for web pages
 
 	mail    *mailer.Server // nil: no mails are sent
 	mails   *mailer.Outbox
-	batches *ingest.Ingest                // nil: another process has the buffers
-	down    *upkeep.Takedowns             // nil: another process takes archives down
+	batches *ingest.Room                  // nil: another process has the buffers
 	expires func() time.Time              // when the first certificate expires
-	disks   []inbox.Disk                  // disks that batches pass through
 	work    []func(context.Context) error // of the rooms made so far
-}
-
-// traffic has the transfers that have ended, and those under way.
-type traffic struct {
-	log     *transfers.Log
-	running *transfers.Running
 }
 
 // archive opens the room that hands out archives.
 func (b *builder) archive(ctx context.Context) (*serve.Room, error) {
 	room, err := serve.Open(ctx, serve.Options{
 		Settings: &b.cfg.Serve, DB: b.state.db, Store: b.readable(), Objects: b.objects, Leases: b.state.leases, Door: b.door, Site: b.site,
-		Public: b.cfg.HTTP.Public, Base: b.base(), Poll: b.cfg.Poll, Cost: b.cfg.Login.Passwords, Mails: b.mails, Mail: b.mail, Boundary: b.boundary("catalog"),
-		Stopping: b.stopping, Redirect: b.cfg.HTTP.Redirect, Running: b.transfers.running, Transfers: b.transfers.log, Count: b.state.monitor.Transfers, Log: b.log,
+		Public: b.cfg.HTTP.Public, Base: b.base(), Poll: b.cfg.Poll, Mails: b.mails, Mail: b.mail, Boundary: b.boundary("catalog"),
+		Stopping: b.stopping, Redirect: b.cfg.HTTP.Redirect, Running: b.running, Transfers: b.transfers, Count: b.state.monitor.Transfers, Log: b.log,
 	})
 	if err == nil {
 		b.state.monitor.Add(monitor.Catalog(room.Catalog, room.Index))
@@ -247,85 +227,50 @@ func (b *builder) manager() *manager.Manager {
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), Name: b.site.Name, Contact: b.site.Contact,
-		Gate: b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
+		Gate: b.door.Gate, Audit: b.door.Audit, Guesses: b.door.Limit, Log: b.log, Now: b.state.clock.Now,
 		Policy:  b.cfg.Manager.Hosts,
 		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})
 }
 
 // manage mounts the operations and pages for robots, hosts and keys, and adds their work.
-func (b *builder) manage(robots *manager.Manager, room *serve.Room) {
+func (b *builder) manage(robots *manager.Manager) {
 	robots.Register(b.router)
 	mount := operators.Gate(b.door.Gate).Mount(b.router, b.log, nil)
 	SaveState.Raw(mount, serveBackup(b.state.db, b.cfg, b.log))
 	(&keysAPI{b.cfg, b.state, robots, b.log}).register(mount)
 	b.door.Register(b.router, b.site.Zone)
 	partners := board.NewPartners(board.PartnersOptions{
-		Site: b.site, Manager: robots, Batches: inbox.NewLedger(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
+		Site: b.site, Manager: robots, Batches: inbox.NewLedger(b.state.db), Transfers: b.transfers, Mails: b.mails, Base: b.base(),
 		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
 	})
-	partners.Register(b.router, b.guard(room))
-	removal.NewVisits(b.site, robots.Roster).Register(b.router, b.guard(room))
+	partners.Register(b.router, b.guard)
+	removal.NewVisits(b.site, robots.Roster).Register(b.router, b.guard)
 	b.work = append(b.work, robots.Run, partners.Run)
 }
 
-// ingest makes the room that accepts and publishes batches, with its upkeep.
-func (b *builder) ingest(ctx context.Context, robots *manager.Manager, room *serve.Room) (*receive.Receiver, error) {
-	publishWindow, err := b.cfg.publishWindow()
-	if err != nil {
-		return nil, err
+// ingest makes the room that accepts and publishes batches, and looks after what is published.
+func (b *builder) ingest(ctx context.Context, robots *manager.Manager, room *serve.Room) (err error) {
+	opt := ingest.RoomOptions{Settings: &b.cfg.Ingest, Hosts: b.cfg.Drop.Hosts, Expendable: room.Library.Archive.Expendable, Options: ingest.Options{
+		DB: b.state.db, Dir: filepath.Join(b.cfg.Data, "buffers"), Store: b.objects, Catalog: room.Catalog, Robots: robots, Key: b.state.keys, Leases: b.state.leases,
+		Zone: b.site.Zone, Limits: ingest.Limits{Poll: b.cfg.Poll}, Stopping: b.stopping, Boundary: b.boundary("ingest"), Log: b.log,
+	}}
+	if opt.Window, err = b.cfg.publishWindow(); err != nil {
+		return err
 	}
-	var directories foreign.HostMap
-	if name := b.cfg.Drop.Hosts; name != "" {
-		if directories, err = foreign.ReadHostMap(name); err != nil {
-			return nil, fmt.Errorf("settings: drop.hosts: %w", err)
-		}
+	if dir, ok := b.cfg.StoreDir(); ok {
+		opt.LocalStore = dir
 	}
-	buffers := filepath.Join(b.cfg.Data, "buffers")
-	in, err := ingest.New(ctx, ingest.Options{
-		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: room.Catalog, Robots: robots, Key: b.state.keys,
-		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Stopping: b.stopping, Leases: b.state.leases,
-		ForeignHosts:  directories,
-		ForeignLimits: b.cfg.Ingest.Import,
-		Packs:         b.cfg.Ingest.Packs,
-		InStore:       b.cfg.Ingest.Uploads.Accepted == inStore,
-		Boundary:      b.boundary("ingest"),
-	})
-	if err != nil {
-		return nil, err
+	r := &opt.Receive
+	r.Shared, r.Robots, r.Refused, r.Guesses = b.cfg.Database.URL != "", robots, robots.Refused, b.door.Limit
+	r.Transfers, r.Running, r.Boundary = b.state.monitor.Transfers(b.transfers), b.running, b.boundary("receive")
+	r.Quiet, r.CutOff = b.cfg.Drop.Quiet, b.cfg.Drop.CutOff
+	if b.batches, err = ingest.Open(ctx, opt); err != nil {
+		return err
 	}
-	local, ok := b.cfg.StoreDir()
-	if !ok {
-		local = "" // the store is not a local directory
-	}
-	b.disks, err = inbox.Disks(buffers, local)
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := receive.New(ctx, receive.Options{
-		Disks: b.disks, Marks: inbox.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Full-goOnBelow) / 100},
-		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots, Refused: robots.Refused,
-		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
-		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: slowUpload,
-		Stopping: b.stopping, Boundary: b.boundary("receive"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	collector := upkeep.NewCollector(upkeep.CollectorOptions{
-		Catalog: room.Catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: room.Library.Archive.Expendable, Leases: b.state.leases, Log: b.log,
-		Merge: b.cfg.Poll, Every: collectEvery, Delay: catalog.MinDelay, Keep: b.cfg.Ingest.Collect.Keep,
-	})
-	indexer := upkeep.NewIndexer(urlindex.NewBuilder(room.Catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
-	b.batches = in
-	b.state.monitor.Add(monitor.Ingest(in, publishWindow))
-	in.Register(b.router, b.door.Gate)
-	collector.Register(b.router, b.door.Gate)
-	indexer.Register(b.router, b.door.Gate)
-	b.down = upkeep.NewTakedowns(room.Catalog, in.Publisher.Recall, b.log)
-	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.scrubber(room).Run, receiver.Run, room.Make)
-	return receiver, receiver.Register(b.router)
+	b.state.monitor.Add(monitor.Ingest(b.batches.Ingest, opt.Window))
+	b.work = append(b.work, b.batches.Run, b.scrubber(room).Run, room.Make)
+	return b.batches.Register(b.router, b.door.Gate)
 }
 
 // copyEvery is the time between two updates of the second copy.
@@ -368,8 +313,8 @@ func (b *builder) serve(ctx context.Context, room *serve.Room) (ftp.Handler, err
 		return nil, err
 	}
 	err = ui.Register(b.router, ui.Options{
-		Site: b.site, Library: room.Library, Guard: b.guard(room), About: b.cfg.Serve.Site.About, AboutJapanese: b.cfg.Serve.Site.AboutJA, Accounts: room.Accounts,
-		Transfers: b.transfers.log, Running: b.transfers.running, Watches: room.Watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
+		Site: b.site, Room: room, Guard: b.guard, About: b.cfg.Serve.Site.About, AboutJapanese: b.cfg.Serve.Site.AboutJA,
+		Transfers: b.transfers, Running: b.running, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
 		return nil, err
@@ -377,21 +322,10 @@ func (b *builder) serve(ctx context.Context, room *serve.Room) (ftp.Handler, err
 	return room.Download()
 }
 
-// guard makes the part that checks requests for web pages. room may be nil.
-func (b *builder) guard(room *serve.Room) *guard.Guard {
-	var accounts *account.Accounts
-	if room != nil {
-		accounts = room.Accounts
-	}
-	g := guard.New(accounts, b.door.Gate, b.cfg.HTTP.Public, b.log)
-	g.Sessions, g.Audit, g.Operator = b.sessions, b.audit, b.door.Session
-	return g
-}
-
 // login makes the pages for logging in: for operators in every process, for accounts in processes
 // that hand out archives.
 func (b *builder) login(room *serve.Room) error {
-	opt := login.Options{Site: b.site, Guard: b.guard(room), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
+	opt := login.Options{Site: b.site, Guard: b.guard, Sessions: b.door.Sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
 		opt.Accounts, opt.Resets = room.Accounts, room.Operators.Resets
 	} else {
@@ -402,7 +336,7 @@ func (b *builder) login(room *serve.Room) error {
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.sessions.Run(ctx, func(err error) { b.log.ErrorContext(ctx, "sessions: not trimmed", "err", err) })
+		return b.door.Sessions.Run(ctx, func(err error) { b.log.ErrorContext(ctx, "sessions: not trimmed", "err", err) })
 	})
 	return login.Register(b.router, opt)
 }
@@ -414,7 +348,7 @@ func (b *builder) base() string {
 
 // removals makes the desk for owners of sites, or returns nil if this process neither takes their
 // requests nor decides about them.
-func (b *builder) removals(room *serve.Room, robots *manager.Manager, sites removal.Network) *removal.Desk {
+func (b *builder) removals(robots *manager.Manager, sites removal.Network) *removal.Desk {
 	if !b.cfg.has(roleServe, roleIngest) {
 		return nil
 	}
@@ -422,11 +356,11 @@ func (b *builder) removals(room *serve.Room, robots *manager.Manager, sites remo
 		DB: b.state.db, Site: b.site, Mails: b.mails, Base: b.base(), Network: sites, Poll: b.cfg.Poll, Log: b.log,
 	}
 	if b.cfg.has(roleIngest) {
-		opt.Takedowns, opt.Hosts = b.down, robots.Hosts
+		opt.Takedowns, opt.Hosts = b.batches.Takedowns, robots.Hosts
 	}
 	desk := removal.New(opt)
 	if b.cfg.has(roleServe) {
-		desk.Register(b.router, b.guard(room))
+		desk.Register(b.router, b.guard)
 	}
 	if desk.Decides() {
 		desk.RegisterAdmin(b.router, b.door.Gate)
@@ -446,7 +380,7 @@ func (b *builder) board(robots *manager.Manager, room *serve.Room, desk *removal
 	keep := b.cfg.Transfers
 	keep.Zone = b.site.Zone
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.transfers.log.Run(ctx, keep, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
+		return b.transfers.Run(ctx, keep, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
 	})
 	if !b.cfg.has(roleManager) {
 		robots = nil
@@ -455,8 +389,8 @@ func (b *builder) board(robots *manager.Manager, room *serve.Room, desk *removal
 		desk = nil
 	}
 	opt := board.Options{
-		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots, Removals: desk,
-		Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
+		Site: b.site, Gate: b.door.Gate, Audit: b.door.Audit, Transfers: b.transfers, Running: b.running, Ingest: b.batches, Manager: robots, Removals: desk,
+		Operators: b.door, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
 		Publish: window, Failing: h.failing, Expires: b.expires, Log: b.log, Stopping: b.stopping,
 	}
 	if room != nil {

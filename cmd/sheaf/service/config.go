@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/viper"
 
 	"sheaf/deploy"
-	"sheaf/ingest/foreign"
-	"sheaf/ingest/split"
+	"sheaf/ingest"
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/logs"
@@ -47,9 +46,9 @@ type Config struct {
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
-	Ingest  Ingest         `mapstructure:",squash"`
-	Manager Manager        `mapstructure:",squash"`
-	Serve   serve.Settings `mapstructure:",squash"`
+	Ingest  ingest.Settings `mapstructure:",squash"`
+	Manager Manager         `mapstructure:",squash"`
+	Serve   serve.Settings  `mapstructure:",squash"`
 
 	Login Login `mapstructure:"login"`
 
@@ -70,28 +69,6 @@ type Observe struct {
 	Log     logs.Settings `mapstructure:"log"`
 }
 
-// Ingest is the settings of the room that accepts and publishes batches.
-type Ingest struct {
-	Uploads struct {
-		Full     int    `mapstructure:"full" want:"20 to 100"`              // fill level of a disk in per cent above which uploads are refused
-		Accepted string `mapstructure:"accepted" want:"directory or store"` // where accepted batches lie: inDirectory or inStore
-	} `mapstructure:"uploads"`
-	Import  foreign.Limits `mapstructure:"import"`
-	Publish struct {
-		Window string `mapstructure:"window"` // see package window
-	} `mapstructure:"publish"`
-	Packs   split.Packs `mapstructure:"packs"`
-	Collect struct {
-		Keep time.Duration `mapstructure:"keep"` // how long editions are kept; 0: for ever
-	} `mapstructure:"collect"`
-}
-
-// Places of accepted batches until they are published.
-const (
-	inDirectory = "directory" // in the data directory, which all processes that ingest share
-	inStore     = "store"     // in the object store; each process may have a data directory of its own
-)
-
 // Manager is the settings of the room that looks after robots and hosts.
 type Manager struct {
 	Hosts    hosts.Policy `mapstructure:"hosts"`
@@ -101,13 +78,9 @@ type Manager struct {
 	} `mapstructure:"partners"`
 }
 
-// Limits and intervals that are not settings.
-const (
-	collectEvery = 6 * time.Hour          // between two collections
-	slowUpload   = 10                     // bytes a second, averaged over five minutes; a slower upload is ended and continues later
-	uploadStop   = 100 * time.Millisecond // for which robots' commands by FTP may go on after a stop; uploads go on later from where they were
-	goOnBelow    = 10                     // points in per cent below uploads.full at which uploads are accepted again; the bounds of uploads.full leave room for it
-)
+// uploadStop is how long robots' commands by FTP may go on after a stop. Uploads go on later from
+// where they were.
+const uploadStop = 100 * time.Millisecond
 
 // defaults returns the settings for keys that are not set.
 func defaults() Config {
@@ -147,10 +120,6 @@ func checkSameData(file string) error {
 	return nil
 }
 
-// leastKept is the minimum of collect.keep, unless that is 0. So consumers that come once a day
-// miss no edition.
-const leastKept = 48 * time.Hour
-
 // check returns an error that names all settings that cannot be used, or nil.
 func (c *Config) check() error {
 	var is settings.Checks
@@ -167,7 +136,7 @@ func (c *Config) check() error {
 	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
 	c.checkRoles(&is)
 	c.Store.check(&is)
-	c.Ingest.check(&is)
+	c.Ingest.Check(&is)
 	c.Lease.check(&is)
 	c.TLS.check(&is)
 	c.HTTP.check(&is)
@@ -182,10 +151,6 @@ func (c *Config) check() error {
 	}
 	c.Manager.Balance.check(&is)
 	return is.Err()
-}
-
-func (c *Ingest) check(is *settings.Checks) {
-	is.Require(c.Collect.Keep == 0 || c.Collect.Keep >= leastKept, "collect.keep", c.Collect.Keep, "want 0 or at least "+leastKept.String())
 }
 
 // publishWindow returns publish.window. If it names no zone, the service's zone holds.

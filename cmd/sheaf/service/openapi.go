@@ -12,9 +12,7 @@ import (
 	"github.com/gorilla/mux"
 	"go.yaml.in/yaml/v3"
 
-	"sheaf/archive/upkeep"
 	"sheaf/ingest"
-	"sheaf/ingest/receive"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -57,7 +55,7 @@ var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpen
 func openapiRoutes(more []*route.Route) []*route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.Routes(),
-		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(), removal.VisitRoutes(),
+		manager.Routes(), board.PartnerRoutes(), ingest.Routes(), removal.Routes(), removal.VisitRoutes(),
 		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []*route.Route{openapiPath.Route})
 }
 

@@ -18,8 +18,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/monitor"
-	"sheaf/ingest/inbox"
-	"sheaf/ingest/receive"
+	"sheaf/ingest"
 	"sheaf/internal/files"
 	"sheaf/ui/removal"
 )
@@ -68,18 +67,9 @@ func WithClock(now func() time.Time) Option {
 // Boundaries returns the durable writes of all rooms as "room/write", in the order in which a batch
 // meets them.
 func Boundaries() []string {
-	var names []string
-	for _, r := range []struct {
-		room   string
-		writes []string
-	}{
-		{"receive", receive.Boundaries()},
-		{"ingest", slices.Concat(inbox.Boundaries(), inbox.DecisionBoundaries())},
-		{"catalog", slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries())},
-	} {
-		for _, write := range r.writes {
-			names = append(names, r.room+"/"+write)
-		}
+	names := ingest.Boundaries()
+	for _, write := range slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()) {
+		names = append(names, "catalog/"+write)
 	}
 	return names
 }
