@@ -370,11 +370,14 @@ func (s *slot) place() *int         { return &s.index }
 func (v *visit) before(w *visit) bool { return v.at.Before(w.at) }
 func (v *visit) place() *int          { return &v.index }
 
-// queue is a heap for package container/heap. Its elements know their places in it.
-type queue[T interface {
+// queued is an element of a queue. It knows its place in it.
+type queued[T any] interface {
 	before(T) bool
 	place() *int // -1: not in the queue
-}] []T
+}
+
+// queue is a heap for package container/heap.
+type queue[T queued[T]] []T
 
 func (q queue[T]) Len() int           { return len(q) }
 func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
