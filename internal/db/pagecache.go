@@ -7,7 +7,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// reservePages gives SQLite 36 MiB of memory for the pages that all its connections have read.
+// reservePages gives SQLite 9 MiB of memory for the pages that all its connections have read.
 //
 // When one connection writes, the others forget all pages that they have cached. Without the
 // reserve they give the memory back to the system and ask for it anew, which made a list of 1,000
@@ -16,7 +16,7 @@ import (
 //
 // See https://sqlite.org/malloc.html, SQLITE_CONFIG_PAGECACHE.
 var reservePages = sync.OnceFunc(func() {
-	const pages = 8192
+	const pages = 2048
 	const size = 4096 + 512 // a page, and SQLite's notes about it
 	tls := libc.NewTLS()
 	defer tls.Close()
