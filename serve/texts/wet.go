@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/klauspost/pgzip"
+	"github.com/klauspost/compress/gzip"
 	"golang.org/x/text/language"
 )
 
@@ -34,18 +34,12 @@ type Origin struct {
 // for each record. The same texts give the same bytes. It must not be used concurrently.
 type WET struct {
 	to  io.Writer
-	zip *pgzip.Writer
+	zip *gzip.Writer // not pgzip's: it takes a new MiB for each member, and few texts have more than some KB
 }
-
-// member is how much text is compressed at once, in bytes. The file's bytes depend on it.
-const member = 1 << 20
 
 // NewWET begins a file with its warcinfo record. The file needs no end.
 func NewWET(to io.Writer) (*WET, error) {
-	w := &WET{to: to, zip: pgzip.NewWriter(to)}
-	if err := w.zip.SetConcurrency(member, 2); err != nil {
-		return nil, err
-	}
+	w := &WET{to: to, zip: gzip.NewWriter(to)}
 	fields := fmt.Sprintf("software: sheaf\r\nformat: WARC File Format 1.1\r\ndescription: texts of pages, extraction %d\r\n", Version)
 	return w, w.record(fmt.Appendf(nil, "WARC-Type: warcinfo\r\nWARC-Record-ID: %s\r\nWARC-Date: 1999-01-01T00:00:00Z\r\nContent-Type: application/warc-fields\r\n", id(fields)), fields)
 }
