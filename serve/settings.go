@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/mail"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -134,12 +133,8 @@ func (w *Watch) Mailer() (*mailer.Server, error) {
 	if s.Address == "" {
 		return nil, nil
 	}
-	if s.PasswordFile != "" {
-		text, err := os.ReadFile(s.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("settings: watch.mail.password_file: %w", err)
-		}
-		s.Password = strings.TrimSpace(string(text))
+	if err := settings.ReadSecret("watch.mail.password_file", s.PasswordFile, &s.Password); err != nil {
+		return nil, err
 	}
 	return &s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +16,20 @@ import (
 // "want an address, such as 0.0.0.0:8080".
 func Wrong(key string, value any, why string) error {
 	return fmt.Errorf("settings: %s: %q: %s", key, fmt.Sprint(value), why)
+}
+
+// ReadSecret sets a secret to the text of a file, without white space around it, if the setting key
+// names a file.
+func ReadSecret(key, file string, secret *string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("settings: %s: %w", key, err)
+	}
+	*secret = strings.TrimSpace(string(text))
+	return nil
 }
 
 // Checks collects the errors of settings with bad values.

@@ -3,8 +3,6 @@ package service
 import (
 	"fmt"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"sheaf/internal/passwords"
@@ -47,12 +45,8 @@ func (l *Login) provider(base string) (*login.OIDC, error) {
 	if p.Issuer == "" {
 		return nil, nil
 	}
-	if p.ClientSecretFile != "" {
-		text, err := os.ReadFile(p.ClientSecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("settings: login.oidc.client_secret_file: %w", err)
-		}
-		p.ClientSecret = strings.TrimSpace(string(text))
+	if err := settings.ReadSecret("login.oidc.client_secret_file", p.ClientSecretFile, &p.ClientSecret); err != nil {
+		return nil, err
 	}
 	return &login.OIDC{Provider: p, Base: base}, nil
 }

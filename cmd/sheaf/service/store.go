@@ -245,12 +245,8 @@ func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
 		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey, Through: logs.Send,
 	}
-	if s.SecretKeyFile != "" {
-		text, err := os.ReadFile(s.SecretKeyFile)
-		if err != nil {
-			return opt, fmt.Errorf("settings: store.secret_key_file: %w", err)
-		}
-		opt.SecretKey = strings.TrimSpace(string(text))
+	if err := settings.ReadSecret("store.secret_key_file", s.SecretKeyFile, &opt.SecretKey); err != nil {
+		return opt, err
 	}
 	if s.CA != "" {
 		pool, err := certs.Pool(s.CA)
