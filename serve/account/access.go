@@ -23,13 +23,13 @@ func (e *ClosedError) Error() string {
 		e.Next.UTC().Format(time.RFC3339), e.Next.In(e.Window.Location()).Format("Monday 2 January 2006 15:04 MST"), e.Window)
 }
 
-// DefaultGrace is the usual grace of Access.
+// DefaultGrace is Access.Grace unless the settings give another.
 const DefaultGrace = 15 * time.Minute
 
 // Access lets accounts read, within their windows, rates and quotas.
 type Access struct {
 	Accounts *Accounts     // tells how accounts change while they read; nil: they do not change
-	Meter    *Meter        // of what all accounts read
+	Meter    *Meter        // counts and limits what accounts read
 	Grace    time.Duration // how long a download may continue after its account's window has closed
 }
 
@@ -75,7 +75,7 @@ func (p *Permit) Close() error {
 
 // Take waits until some of the next n bytes may be read, and returns how many. It is a Taker. It
 // fails with a *ClosedError if the account's window has been closed for longer than the grace, with
-// a *QuotaError if the day's bytes are used up, and with ErrNoAccount if the account was deleted.
+// a *QuotaError when the day's bytes reach twice the quota, and like Following.Account.
 func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	a, err := p.account.Account()
 	if err != nil {
@@ -93,8 +93,8 @@ func (p *Permit) TakeAll(n int64) bool {
 	return err == nil && p.checkWindow(a, time.Now()) == nil && p.flow.TakeAll(a.limits(), n)
 }
 
-// checkWindow returns an error if the account's window no longer allows reading. If the window was
-// changed, the new one counts from now on, and if that is closed, the grace begins now.
+// checkWindow returns an error if the account's window no longer allows reading. A changed window
+// counts from now on; if the new window is closed, its grace begins now.
 func (p *Permit) checkWindow(a *Account, now time.Time) *ClosedError {
 	p.mu.Lock()
 	defer p.mu.Unlock()

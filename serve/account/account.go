@@ -29,7 +29,7 @@ type Account struct {
 	// Suspended: nobody can log in, and open sessions end.
 	Suspended bool `json:"suspended,omitempty" doc:"keep everybody out of the account, until it is set to false"`
 
-	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
+	// Each is the highest rate for each address that uses Anonymous; nil: no limit.
 	Each  *Rates       `json:"-"`
 	from  netip.Prefix // see From
 	addr  netip.Addr   // of the client; not valid: unknown
@@ -60,10 +60,10 @@ func (a *Account) limits() Limits {
 	return Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
 }
 
-// From returns the account as a client at an address ("192.0.2.1:7") uses it. What it sees may
-// depend on the address. Clients of Anonymous share its rate by address. An IPv6 /64 network, which
-// is what one customer has, counts as one address. A loopback address does not count, because a
-// proxy may stand there: transfers from it share the rate one by one, like those of every other
+// From returns the account as a client at an address ("192.0.2.1:7") uses it. What the account sees
+// may depend on the address. Clients of Anonymous share its rate by address. An IPv6 /64 network,
+// which is what one customer has, counts as one address. A loopback address does not count, because
+// a proxy may stand there: transfers from it share the rate one by one, like those of every other
 // account.
 func (a *Account) From(remote string) *Account {
 	addr := peer.Addr(remote)
@@ -77,7 +77,7 @@ func (a *Account) From(remote string) *Account {
 	return there
 }
 
-// at returns the account as a client at an address uses it.
+// at is From for a parsed address, without sharing by address.
 func (a *Account) at(addr netip.Addr) *Account {
 	there := *a
 	there.addr = addr.Unmap()
@@ -124,7 +124,7 @@ func (a *Account) check() error {
 	return nil
 }
 
-// same reports whether two states of an account allow the same.
+// same reports whether two states of an account have the same scope, limits and terms.
 func (a *Account) same(b *Account) bool {
 	return slices.Equal(a.Domains, b.Domains) && a.Window.String() == b.Window.String() &&
 		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota && a.Terms.Name == b.Terms.Name

@@ -35,7 +35,7 @@ type Accounts struct {
 
 	followers followers
 
-	byName, byHash db.Query // of an account, and of a token
+	byName, byHash db.Query // select an account by name, and a token by hash
 
 	// Guesses bounds Login. It may be replaced before the first login, by a limiter that is shared.
 	Guesses *passwords.Limiter
@@ -207,7 +207,7 @@ func (a *Accounts) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// List returns all accounts by name, without Anonymous.
+// List returns all accounts, sorted by name, without Anonymous.
 func (a *Accounts) List(ctx context.Context) ([]Account, error) {
 	var all []Account
 	err := a.each(ctx, func(known *Account, _ string) { all = append(all, *known) })

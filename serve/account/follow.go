@@ -49,8 +49,8 @@ func (a *Accounts) Follow(known *Account) *Following {
 	return f
 }
 
-// Notify calls onDeleted once: when the account is deleted, or now if it is deleted already.
-// onDeleted must not block.
+// Notify calls onDeleted once: when Account begins to fail, or now if it fails already. onDeleted
+// must not block.
 func (f *Following) Notify(onDeleted func()) {
 	if f.all == nil {
 		return
@@ -62,7 +62,8 @@ func (f *Following) Notify(onDeleted func()) {
 	}
 }
 
-// Account returns the account as it is now. It fails with ErrNoAccount if the account was deleted.
+// Account returns the account as it is now. It fails with ErrNoAccount if the account was deleted
+// or suspended, or if the token of the login was revoked or has expired.
 func (f *Following) Account() (*Account, error) {
 	if f.all == nil {
 		return f.account, nil
@@ -75,7 +76,7 @@ func (f *Following) Account() (*Account, error) {
 	return f.account, nil
 }
 
-// Close ends the following. It may be called again.
+// Close ends the account's updates. It may be called again.
 func (f *Following) Close() {
 	if f.all == nil {
 		return
@@ -132,7 +133,8 @@ func (g *followers) byToken(name string) bool {
 	return slices.ContainsFunc(g.byAccount[name], func(f *Following) bool { return f.token != nil })
 }
 
-// delete marks the account as deleted. The caller holds followers.mu.
+// delete marks the account as deleted, and calls onDeleted the first time. The caller holds
+// followers.mu.
 func (f *Following) delete() {
 	if !f.deleted && f.onDeleted != nil {
 		f.onDeleted()

@@ -15,23 +15,24 @@ import (
 )
 
 // Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
-// not tell whether the name or the password is wrong, or with ErrSuspended if both are right. It
-// does not bound guessing; Login does.
+// not tell whether the name or the password is wrong, or with ErrSuspended if both are right but
+// the account is suspended. It does not bound guessing; Login does.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
 	known, _, err := a.login(ctx, name, password, "")
 	return known, err
 }
 
 // Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with
-// *passwords.TooMany if too many passwords from there were wrong. If the same credentials arrive
-// several times at once from one address, they are checked once.
+// *passwords.TooMany if too many passwords from that address were wrong. If the same credentials
+// arrive several times at once from one address, they are checked once.
 func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
 	known, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
 	return known, err
 }
 
 // Enter is Login for a session, which goes on without the password. It also returns the session's
-// mark, for Resume. Tokens are for programs: they begin no session.
+// mark, for Resume. It fails with ErrCredentials for Anonymous and for a token: tokens are for
+// programs.
 func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (known *Account, mark string, err error) {
 	known, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
 	if err == nil && phc == "" { // a token, or Anonymous
@@ -62,7 +63,8 @@ func markOf(known *Account, phc string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// login returns the account with these credentials, and the hash of its password.
+// login returns the account with these credentials, and the hash of its password; no hash for a
+// token or Anonymous. If remote is empty, guessing is not bounded.
 func (a *Accounts) login(ctx context.Context, name, password, remote string) (known *Account, phc string, err error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, "", nil

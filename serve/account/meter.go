@@ -32,7 +32,7 @@ func (e *QuotaError) Error() string {
 
 // Options are the settings of a Meter. All may be zero.
 type Options struct {
-	DB   *sql.DB        // for the counts of days, migrated; nil: count only in this process
+	DB   *sql.DB        // keeps the days' counts (migrated); nil: count only in this process
 	Line *Rates         // of all accounts together; nil: no limit
 	Zone *time.Location // zone in which a quota's day begins; default UTC
 	Log  *slog.Logger   // nil: discards
@@ -134,7 +134,8 @@ func (f *Flow) Close() error {
 	return nil
 }
 
-// forget removes an account if nothing about it must be kept. Meter.mu must be held.
+// forget removes an idle account without uncounted bytes, if there is a database. Meter.mu must be
+// held.
 func (m *Meter) forget(a *account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +145,7 @@ func (m *Meter) forget(a *account) {
 	}
 }
 
-// Size of the pieces.
+// A piece is what the rate allows in 1/perSecond of a second, within the other two bounds.
 const (
 	perSecond = 32      // pieces a second, approximately
 	largest   = 1 << 20 // bytes
@@ -211,8 +212,8 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	return n, nil
 }
 
-// TakeAll counts n bytes as sent, at once, and reports whether it did. It counts them only if they
-// may be sent at any speed, and if Take would let all of them pass.
+// TakeAll counts n bytes as sent, at once, and reports whether it did. It counts them only if no
+// rate applies now, and if they keep the day's bytes within twice the quota.
 func (f *Flow) TakeAll(l Limits, n int64) bool {
 	now := time.Now()
 	_, limited := l.Rate.At(now)

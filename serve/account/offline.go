@@ -47,8 +47,8 @@ type stored struct {
 }
 
 // Offline lets accounts be used from memory while the database is away, for at most keep after the
-// database's last answer. The database counts as away if it does not answer within slower times the
-// usual limit; 0 means 1. Offline must be called before everything else, and needs Run.
+// database's last answer. The database counts as away if it does not answer within slower times 3
+// seconds; 0 means 1. Offline must be called before everything else, and needs Run.
 func (a *Accounts) Offline(keep time.Duration, slower int, log *slog.Logger) {
 	a.memory = &memory{keep: keep, limit: queryTimeout * time.Duration(max(1, slower)), log: log}
 }
@@ -191,7 +191,7 @@ func (m *memory) note(name string, known *Account, phc string) {
 	}
 }
 
-// get answers from memory. An account that is not there does not exist.
+// get answers from memory, with sql.ErrNoRows for an account that is not there.
 func (m *memory) get(name string, why error) (*Account, string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

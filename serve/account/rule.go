@@ -32,8 +32,8 @@ type Rule struct {
 	Terms     string         `json:"terms,omitempty" doc:"open to the accounts that have accepted these terms: see sheaf account set"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Until     time.Time      `json:"until,omitzero"`      // to everybody, from this time on
-	// Days is the number of days after its publication when a segment becomes open to everybody.
-	// The last of them ends at midnight, UTC.
+	// A segment becomes open to everybody Days days after its publication, at the next midnight,
+	// UTC. 0 means never.
 	Days int `json:"days,omitempty" doc:"open to everybody so many days after publication, until midnight, UTC"`
 
 	Reason  string    `json:"reason" doc:"why (required)"`
@@ -106,14 +106,14 @@ func (r *Rule) checkPrefix() error {
 	return err
 }
 
-// openTo reports whether the rule hides nothing from a reader, at any time.
+// openTo reports whether the rule is open to a reader by account, terms or address, at any time.
 func (r *Rule) openTo(a *Account) bool {
 	return slices.Contains(r.Accounts, a.Name) || r.Terms != "" && r.Terms == a.Terms.Name ||
 		slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(a.Address()) })
 }
 
-// since returns the time after which segments must have been published for the rule to hide them.
-// It changes at midnight only, so that what is computed of the answer can be kept for the day.
+// since returns the time after which a segment must have been published for the rule to hide it.
+// The time changes at midnight UTC only, so what is computed from it can be kept for the day.
 func (r *Rule) since(now time.Time) time.Time {
 	if r.Days == 0 {
 		return time.Time{}
@@ -121,8 +121,8 @@ func (r *Rule) since(now time.Time) time.Time {
 	return now.UTC().Truncate(dayLength).Add(-time.Duration(r.Days) * dayLength)
 }
 
-// place returns the place in the tree below which all hosts lie that the rule may name. If exact is
-// set, it may name only the host at that place.
+// place returns the place in the tree at and below which the rule's hosts lie. If exact is set, the
+// rule may name only the host at that place.
 func (r *Rule) place() (place string, exact bool) {
 	switch {
 	case r.URLPrefix != "":

@@ -49,7 +49,7 @@ func NewRules(database *sql.DB, log *slog.Logger) *Rules {
 }
 
 // Veil returns what the rules hide from a reader now; nil: nothing. It fails if the rules have
-// never been read. If they were, and the database is away, they stay as they were.
+// never been read. While the database is away later, they stay as they were.
 func (x *Rules) Veil(ctx context.Context, a *Account, scope Scope) (*Veil, error) {
 	if x == nil {
 		return nil, nil

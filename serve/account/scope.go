@@ -38,7 +38,8 @@ func (s Scope) Holds(place string) bool {
 // Everything reports whether the scope is the whole tree.
 func (s Scope) Everything() bool { return len(s) == 1 && s[0] == "" }
 
-// Under returns the parts of the scope that lie at or under a place, in the order of catalog.Key.
+// Under returns the places below which a place's part of the scope lies, in the order of
+// catalog.Key: the place itself if the scope holds all of it.
 func (s Scope) Under(place string) []string {
 	var roots []string
 	for _, p := range s {

@@ -47,7 +47,7 @@ type Token struct {
 	Used    time.Time `json:"used,omitzero"`    // last, to the minute; zero: never
 }
 
-// TokenPrefix is how tokens begin, so that programs that look for secrets in files find them.
+// TokenPrefix begins every token, so that scanners for secrets find tokens in files.
 const TokenPrefix = "sheaf_"
 
 var tokenForm = regexp.MustCompile(`^` + TokenPrefix + `[a-z2-7]{26}$`)
@@ -80,14 +80,14 @@ func (t *Token) check(now time.Time) error {
 	return nil
 }
 
-// May reports whether the account may be used for one of the uses. Only a login by token limits the
+// May reports whether the account may be used for any of the uses. Only a login by token limits the
 // uses.
 func (a *Account) May(uses ...Use) bool {
 	return a.token == nil || slices.Contains(a.token.Uses, ForAll) ||
 		slices.ContainsFunc(uses, func(u Use) bool { return slices.Contains(a.token.Uses, u) })
 }
 
-// Token returns the token with which the account has logged in; nil if it has given its password.
+// Token returns the token with which the client has logged in; nil if it used none.
 func (a *Account) Token() *Token { return a.token }
 
 // CreateToken makes a token of an account, with the name, uses and expiry of t. The secret cannot
@@ -125,7 +125,7 @@ func (a *Accounts) CreateToken(ctx context.Context, known string, t Token) (made
 	return made, secret, nil
 }
 
-// Tokens returns an account's tokens, oldest first, also those that have expired.
+// Tokens returns an account's tokens, oldest first, including expired ones.
 func (a *Accounts) Tokens(ctx context.Context, known string) ([]Token, error) {
 	list, err := db.List(ctx, a.db, func(rows *sql.Rows, t *Token) error { return scanToken(rows, t) },
 		`SELECT `+tokenColumns+` FROM account_tokens WHERE account = ? ORDER BY created, id`, known)

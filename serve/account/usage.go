@@ -38,8 +38,8 @@ func tomorrow(t time.Time) time.Time {
 	return next
 }
 
-// turnover begins a new day's count. Bytes of the old day that were not sent to the database may be
-// lost, since nobody asks for them any more. a.mu must be held.
+// turnover begins the new day's count if the day has changed. Bytes of the old day that were not
+// sent to the database may be lost, since no quota needs them any more. a.mu must be held.
 func (m *Meter) turnover(a *account) {
 	if day := m.today(); a.day != day {
 		a.day, a.counted, a.fresh, a.asked = day, 0, 0, false
@@ -73,8 +73,8 @@ func (m *Meter) ask(ctx context.Context, a *account) error {
 	return m.count(ctx, a)
 }
 
-// Used returns the bytes of the current day by account, as all processes know them. Without a
-// database it is empty.
+// Used flushes, and returns the current day's bytes by account, as the database has them. Without a
+// database the map is empty.
 func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
 	used := make(map[string]int64)
 	if m.DB == nil {

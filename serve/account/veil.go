@@ -18,7 +18,7 @@ type Veil struct {
 	mark  string
 }
 
-// applied is a rule that hides something from the reader.
+// applied is a rule that is not open to the reader.
 type applied struct {
 	Rule
 	pages weburl.Prefix // those of the rule's URL prefix, if it has one
@@ -69,7 +69,7 @@ func (v *Veil) Within(mark string) bool {
 	return true
 }
 
-// State names all that the veil hides. It is for keys of caches.
+// State returns a cache key of all that the veil hides.
 func (v *Veil) State() string {
 	if v == nil {
 		return ""
@@ -90,8 +90,8 @@ func stateOf(rules []applied) string {
 	return b.String()
 }
 
-// Parts returns a key of the rules that hide only parts of a host: by URL, by collection or by when
-// records were fetched.
+// Parts returns a cache key of the rules that hide only parts of a host: by URL, by collection or
+// by when records were fetched.
 func (v *Veil) Parts() string {
 	if v == nil {
 		return ""
@@ -101,8 +101,8 @@ func (v *Veil) Parts() string {
 	}))
 }
 
-// Since returns the times at which rules were added: those that may hide something of hosts at,
-// below or above a place.
+// Since returns the times at which the rules were added that may hide hosts at, below or above a
+// place.
 func (v *Veil) Since(place string) (times []time.Time) {
 	_ = v.any(func(r *applied) bool {
 		if !r.ended && (Within(r.place, place) || Within(place, r.place)) {
