@@ -25,7 +25,7 @@ import (
 type Client struct {
 	URL            *url.URL // of the service; may have a path; credentials in it are ignored
 	User, Password string   // of the account; without a user, requests are anonymous
-	Token          string   // the operators'; it takes the place of User
+	Token          string   // an operator's; replaces User and Password
 	HTTP           *http.Client
 }
 
@@ -62,8 +62,8 @@ func Status(err error) int {
 	return 0
 }
 
-// Changes returns up to limit changes after a cursor. If there is no change, it waits until one
-// comes, at most for the whole seconds of wait.
+// Changes returns up to limit changes after a cursor. If there is no change, it waits for one, for
+// at most wait, cut to whole seconds.
 func (c *Client) Changes(ctx context.Context, at api.Cursor, q api.Selection, limit int, wait time.Duration) (page api.Page, err error) {
 	asked := api.ChangesQuery{Since: at.Since, Mark: at.Mark, Selection: q, Limit: limit, Wait: int(wait / time.Second)}
 	err = c.Do(ctx, http.MethodGet, api.PathChanges+"?"+route.Values(asked).Encode(), nil, &page)

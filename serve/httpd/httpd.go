@@ -103,7 +103,7 @@ func Register(r *mux.Router, opt Options) error {
 }
 
 // Around returns the handler of the whole service. At the origin of ReplayWeb.page, next gets only
-// the requests for that and for archives.
+// requests for the player and for archives.
 func Around(replayOrigin string, next http.Handler) http.Handler {
 	return guard.ByteRanges(web.Only(replayOrigin, next))
 }

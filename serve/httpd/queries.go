@@ -33,7 +33,7 @@ type Queries struct {
 var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 // readQuery reads the parameters of a request, and the list in the body of a POST. It refuses a
-// parameter that the operation does not have. It leaves the parameters in besides to the handler.
+// parameter that the operation does not have. It does not parse the parameters in besides.
 func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*records.Query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

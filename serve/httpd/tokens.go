@@ -26,7 +26,7 @@ type TokenOf struct {
 	ID      string `path:"id" doc:"of a token"`
 }
 
-// Operations on tokens: of operators, and of accounts on their own.
+// Operations on tokens: operators' on all, and accounts' on their own.
 var (
 	ListTokens  = route.New[string, account.TokenList]("GET", tokensOf, operators.Viewer, audit.None, listTokens)
 	MakeToken   = route.New[route.At[account.NewToken], account.NewToken]("POST", tokensOf, operators.Worker, audit.Add, makeToken).Answering(http.StatusCreated, "")

@@ -14,7 +14,7 @@ type Answer struct {
 	http.ResponseWriter
 	Status int // 0 until the answer begins
 
-	bytes    atomic.Int64 // of the body
+	bytes    atomic.Int64 // of the body, written so far
 	header   atomic.Int64 // bytes of the header on the wire, roughly
 	declared atomic.Int64 // bytes of the body according to the header; -1: it does not say
 	failed   bool         // writing to the client failed

@@ -15,7 +15,7 @@ import (
 // It is used by one goroutine at a time and must be closed.
 type Content struct {
 	Size int64
-	// Open returns a reader of the n bytes from off on, or of more.
+	// Open returns a reader of at least the n bytes from off on.
 	Open func(off, n int64) (io.ReadCloser, error)
 	// Forward says that each reader from Open begins at 0 and checks the body at its end. Read then
 	// returns the end of a range only after it has read the rest of the body.
@@ -128,8 +128,8 @@ const sendStep = 1 << 20
 
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
-// sendTo sends the next n bytes of a file at the account's pace. The kernel sends those that lie in
-// files of this machine.
+// sendTo sends the next n bytes of a file at the account's pace. The kernel sends bytes that lie in
+// local files.
 func (c *Content) sendTo(w stream.Writer, n int64) (int64, error) {
 	from, err := c.file.Extents(c.pos, n)
 	switch {

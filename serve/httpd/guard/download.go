@@ -49,7 +49,8 @@ func (d *download) moved() int64 {
 }
 
 // end records a download with status 200 or 206, now or when its last byte is acknowledged. The
-// outcome is Aborted unless the client is known to have taken all bytes that the header declared.
+// outcome is Aborted unless all bytes that the header declared were written and, if conn is set,
+// acknowledged.
 func (d *download) end(r *http.Request, c *Content) {
 	if !d.out.sent() {
 		d.ended()

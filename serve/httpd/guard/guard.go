@@ -61,10 +61,10 @@ func New(accounts *account.Accounts, gate operators.Gate, public string, log *sl
 	return &Guard{accounts: accounts, gate: gate, sameOrigin: SameOrigin(public), log: log}
 }
 
-// Consumer passes requests on with the account whose credentials they carry, or with the anonymous
-// account. Browsers that have neither are sent to the log-in page. Operators read with their
-// session, by the account of account.ForOperator. Caches may keep an answer only for the reader it
-// was made for, unless next says otherwise.
+// Consumer passes requests on with their account: that of their credentials or session, or else the
+// anonymous account. Browsers without an account are sent to the log-in page. Operators read with
+// their session, by the account of account.ForOperator. Caches may keep an answer only for the
+// reader it was made for, unless next says otherwise.
 //
 // A token must be good for one of the uses; all other credentials are good for everything.
 func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
@@ -167,8 +167,8 @@ func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount 
 }
 
 // Consumers returns a function that mounts operations of consumers on a router, behind a wrapper
-// such as Consumer. The operations get the account by Account. Operations that only read also
-// answer HEAD and OPTIONS.
+// such as Consumer. The operations get the account by Account. Operations with GET also answer HEAD
+// and OPTIONS.
 func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explain func(error) error) route.Mount {
 	return func(op *route.Route, h route.Handler) {
 		methods := []string{op.Method}

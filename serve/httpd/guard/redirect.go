@@ -44,8 +44,8 @@ func (x *Redirect) url(ctx context.Context, f *library.File, disposition string)
 }
 
 // asksForAll reports whether a request is a GET for the whole file, without conditions, that
-// another server may answer. A script's request is not, since the other server may not let scripts
-// read.
+// another server may answer. It returns false for a script's request, since the other server may
+// not let scripts read.
 func asksForAll(r *http.Request) bool {
 	for _, name := range []string{"Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Origin"} {
 		if r.Header.Get(name) != "" {

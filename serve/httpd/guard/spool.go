@@ -38,8 +38,8 @@ type Spool struct {
 	to         stored
 }
 
-// NewSpool returns a Spool. If gzip is set, it compresses what is worth it. Unless enter is nil,
-// the Spool calls it before it begins a file, and leave when it is closed.
+// NewSpool returns a Spool. If gzip is set, the Spool compresses an answer that is worth it. Unless
+// enter is nil, the Spool calls enter before it begins a file, and leave at Close.
 func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
 	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
@@ -49,7 +49,8 @@ func (l *Limits) Spool(r *http.Request, a *account.Account, gzip bool) *Spool {
 	return NewSpool(gzip, func() (func(), error) { return l.Answer(r, a) })
 }
 
-// Write adds a part of the answer. The first part decides whether it is worth compressing.
+// Write adds a part of the answer. The first part's length decides whether the answer is worth
+// compressing.
 func (s *Spool) Write(p []byte) (n int, err error) {
 	if !s.begun && s.gzip && len(p) >= worthGzip {
 		if s.zip, err = gzip.NewWriterLevel(&s.to, gzip.BestSpeed); err != nil {

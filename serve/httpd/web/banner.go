@@ -20,7 +20,7 @@ type banner struct {
 	screen
 	Now           time.Time
 	Number, Count int
-	First, Prev   string // paths; empty if there is none
+	First, Prev   string // paths; empty: no such version
 	Next, Last    string
 	Timeline      *timeline // nil: all versions are of one time
 	Diff, Bytes   string

@@ -122,7 +122,7 @@ func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Acco
 }
 
 // shownStatus returns the status with which a stored answer is shown. It is the stored status, or
-// 200 if that was about the connection, a cache or the log-in at that time.
+// 200 if the status was about the connection, a cache or the log-in at that time.
 func shownStatus(status int) int {
 	switch {
 	case status < 200, status > 599, status == http.StatusNotModified,

@@ -18,7 +18,8 @@ import (
 
 // mementos are the versions of one page that can be shown, by time. Of one URL's answers in one
 // second, only the best by rank is a version, and of equal ones the last. A part of a body is no
-// version if there is a page. Every other record has an address of its own (replay.RecordPath).
+// version if any answer has a page. Every other record has an address of its own
+// (replay.RecordPath).
 type mementos []*records.Capture
 
 // mementos returns the versions of a page. If the page has none, it answers 404 and returns nil.

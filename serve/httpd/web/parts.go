@@ -87,8 +87,8 @@ func (p *Pages) join(ctx context.Context, a *account.Account, c *records.Capture
 	return cover(parts, one.of), nil
 }
 
-// cover chooses parts that together make a whole body of the given length. Each begins within the
-// part before or right behind it, and of all that do reaches furthest. It returns nil if bytes are
+// cover chooses parts that together make a whole body of the given length. Each begins within or
+// right behind the part before, and reaches furthest of all such parts. It returns nil if bytes are
 // missing.
 func cover(parts []*part, length int64) (chosen []*part) {
 	for at := int64(0); at < length; {

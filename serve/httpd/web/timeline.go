@@ -17,7 +17,7 @@ type timeline struct {
 // timelineBar is a part of the time that has versions.
 type timelineBar struct {
 	X, Y, W, H float64
-	Path       string // path of its newest version besides the shown one; empty: it has no other
+	Path       string // path of its newest version besides the shown one; empty: no such version
 	Label      string
 	Now        bool // the version that is shown is one of its versions
 }

@@ -45,11 +45,11 @@ type versionLine struct {
 	Status    int
 	Type      string
 	Size      int64  // bytes; -1: unknown
-	Same      bool   // as the version before
+	Same      bool   // the body is that of the version before
 	Truncated string // why the body is not whole
 	Diff      string // path of the comparison with the version before; empty if there is no difference
 	Newest    bool
-	Before    bool // is compared with the newest unless the reader chooses others
+	Before    bool // compared with the newest unless the reader chooses other versions
 }
 
 func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, url string) error {
