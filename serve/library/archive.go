@@ -180,7 +180,7 @@ func (a Archive) view(ctx context.Context, kind archive.ViewKind) (v catalog.Vie
 	return v, !touched && err == nil, err
 }
 
-// digest returns the SHA-256 of the archive's file in a form. If the entry does not have it, it is
+// digest returns the SHA-256 of the archive's file in a form. A digest that the entry lacks is
 // computed once for an edition of one segment, and is empty for all other archives.
 func (a Archive) digest(ctx context.Context, e *Entry, f Form) (string, error) {
 	if e.SHA256 != "" || len(a.segments) != 1 || !a.isEdition() {

@@ -184,7 +184,7 @@ func hostOfChange(c catalog.Change) string {
 // describeSegment describes the publication of a segment. It gives the edition's files with their
 // digests if the edition has no other segment of the host, and no record may be withheld. The
 // numbers of one host's segments in one edition follow one another, so the changes before and after
-// this one show others. At both ends of what was read, it asks the catalog.
+// this one show its other segments. At both ends of what was read, it asks the catalog.
 func (r *Reader) describeSegment(ctx context.Context, e *api.Event, changes []catalog.Change, i int) error {
 	seg := changes[i].Entry
 	e.Op, e.Edition = api.Put, seg.Edition
@@ -273,8 +273,8 @@ type Feed struct{ Archive *Library }
 const pollEvery = 500 * time.Millisecond
 
 // Wait returns up to limit events behind a cursor, about the selected hosts in the account's scope.
-// If there is no event, it waits until one comes, wait is over or stop is closed. It fails with
-// ErrFuture or ErrOtherFeed if the cursor leads nowhere.
+// If there is no event, it blocks until an event comes, the duration wait has passed or stop is
+// closed. It fails with ErrFuture or ErrOtherFeed if the cursor leads nowhere.
 func (f *Feed) Wait(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (api.Page, error) {
 	deadline := time.Now().Add(wait)
 	for seen := int64(-1); ; {
@@ -292,7 +292,7 @@ func (f *Feed) Wait(ctx context.Context, a *account.Account, q api.Selection, at
 	}
 }
 
-// read reads the feed once. It sets seen to the feed's last number. If that is no other than
+// read reads the feed once. It sets seen to the feed's last number. If that number is the same as
 // before, it returns no events.
 func (f *Feed) read(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, seen *int64) (api.Page, error) {
 	v, err := f.Archive.View(ctx, a)

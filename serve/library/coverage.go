@@ -94,8 +94,8 @@ func FindCoverage(ctx context.Context, from *Library, a *account.Account, s Cove
 	}
 }
 
-// coverageInBatch returns up to limit hosts' coverage from a batch's manifest, of the hosts that
-// are wanted, from the skip-th host on. at is the host at which to continue; -1: there is no rest.
+// coverageInBatch returns the coverage of up to limit wanted hosts from a batch's manifest, from
+// the skip-th host on. at is the number of the host at which to continue; -1: the manifest ends.
 func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBatch, s *CoverageSearch, targets targetIndex, skip, limit int) (found []api.Coverage, at int, err error) {
 	if !s.From.IsZero() && b.Published.Before(s.From) || !s.To.IsZero() && openedAt(b.ID).After(s.To) {
 		return nil, -1, nil // it was sealed between these two times
@@ -269,7 +269,7 @@ func (x targetIndex) of(host string) []Target {
 	return found
 }
 
-// siteOf returns the beginning of the URL keys of a host.
+// siteOf returns the beginning of a host's URL keys.
 func siteOf(host string) string {
 	site, _, _ := strings.Cut(naming.SURT("http://"+host+"/"), ")")
 	return site

@@ -77,9 +77,8 @@ type keeping struct {
 
 func (k *keeping) cell(s spot) *archive.Cell { return &k.parts[s.part].Index.Cells[s.cell] }
 
-// keepCurrent keeps the segments on which current depends. For each URL they have the record that
-// stands for it, the revisit that confirms that record, and, if a temporary failure stands for the
-// URL, the answer that the page is gone.
+// keepCurrent keeps the segments on which current depends: for each URL, those of the records that
+// decisive returns.
 func (k *keeping) keepCurrent(urls map[string][]spot) {
 	for _, records := range urls {
 		for _, s := range decisive(k.parts, records) {

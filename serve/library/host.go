@@ -23,7 +23,7 @@ type Host struct {
 	Tombstones int       // number of take-downs that the host has
 
 	stones []catalog.Tombstone // the take-downs
-	taken  []takenPages        // those of single URLs
+	taken  []takenPages        // those that name a URL prefix
 	veil   *account.Veil       // hides records; nil: none
 
 	altered []catalog.Alteration // of the host, by time
@@ -70,8 +70,8 @@ func (h *Host) NamesURLs(edition string) bool {
 // MayHide reports whether rules may hide some of a segment's records.
 func (h *Host) MayHide(seg catalog.SegmentEntry) bool { return h.veil.MayHide(seg) }
 
-// lastOf returns the latest of these: a time of publication, the alterations for which of returns
-// true, and the times at which access rules came into force.
+// lastOf returns the latest of these: published, the alterations a for which of(a) is true, and the
+// times at which access rules came into force.
 func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Alteration) bool, rules []time.Time) time.Time {
 	var times []time.Time
 	for _, a := range by {

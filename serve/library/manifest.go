@@ -43,7 +43,7 @@ type Segment struct {
 	Robot       string    `json:"robot"`
 	First       time.Time `json:"first"` // crawl span
 	Last        time.Time `json:"last"`
-	Records     int64     `json:"records"` // this and the next two: without what is taken down
+	Records     int64     `json:"records"` // this and the next two: only of records to be seen
 	Revisits    int64     `json:"revisits"`
 	Files       int64     `json:"files"`
 }
@@ -76,7 +76,7 @@ func (a Archive) WriteManifest(ctx context.Context, w io.Writer, prefix string) 
 	})
 }
 
-// provenance says where a segment comes from, and counts its records that are not taken down.
+// provenance says where a segment comes from, and counts its records that are to be seen.
 func (a Archive) provenance(ctx context.Context, seg catalog.SegmentEntry) (Segment, error) {
 	of := Segment{
 		SHA256: seg.SHA256, Batch: seg.Batch, BatchSHA256: seg.BatchSHA256, Robot: seg.Robot,

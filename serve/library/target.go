@@ -18,8 +18,8 @@ const (
 	MatchAll                     // everything
 )
 
-// Target is what a search goes through. A site is a host with its namesakes with and without www,
-// whose URLs have the same keys.
+// Target is what a search goes through. A site is a host and its namesakes with and without www:
+// their URLs have the same keys.
 type Target struct {
 	Match Match
 	Host  string // as naming.HostOf returns it; for MatchDomain without a port; "" for MatchAll

@@ -229,7 +229,7 @@ func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.C
 
 // HostsUnder calls visit with the hosts at and below a place, on every port, that the account sees,
 // in the order of catalog.Key. It begins with the host whose key is from, even if that host is
-// gone, and gives visit only its names. If from is "", it begins with the first host.
+// gone, and passes only that host's names. If from is "", it begins with the first host.
 func (v *AccountView) HostsUnder(ctx context.Context, place, from string, visit func(catalog.HostInfo) error) error {
 	for _, root := range v.Scope.Under(place) {
 		for _, prefix := range KeyPrefixes(root) {

@@ -106,9 +106,9 @@ type Measure struct {
 	sha256 string // of the host's .warc.gz; "" if it is not known
 }
 
-// Measure measures an archive, unless known has its measure under its key. It returns the archive
-// reduced to the segments that are needed, so that the archive stays the same when other segments
-// expire.
+// Measure measures an archive, unless known has its measure under its key. It reduces an archive of
+// latest versions to the segments that it needs, so that the archive stays the same when other
+// segments expire.
 func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {
