@@ -100,7 +100,7 @@ func short(s string) string {
 }
 
 // download fetches what is missing of a file and verifies the whole. If it fails, what has arrived
-// is kept, unless it is damaged.
+// is kept, unless that is damaged or of another version.
 func (m *mirror) download(ctx context.Context, dir string, want file, partial string) (err error) {
 	select {
 	case m.slots <- struct{}{}:
@@ -234,7 +234,7 @@ func whole(f *os.File, sum hash.Hash, want file) error {
 	return err
 }
 
-// verify reports whether the wanted file is there.
+// verify reports whether the wanted file is there, by its SHA-256; false if that is not known.
 func verify(name string, want file) (bool, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != want.Size) {

@@ -240,7 +240,7 @@ func (r *ftpRemote) folders(ctx context.Context, dir string) (names []string, er
 }
 
 // do gives a command on an idle connection or a new one, and returns the connection if the command
-// succeeds. It is the caller's then.
+// succeeds. The connection is the caller's then.
 func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error) (*ftp.ServerConn, error) {
 	for {
 		c, used, err := r.connect()
@@ -262,7 +262,7 @@ func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error)
 	}
 }
 
-// connect gives an idle connection, or a new one.
+// connect returns an idle connection, with used true, or a new one.
 func (r *ftpRemote) connect() (c *ftp.ServerConn, used bool, err error) {
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {

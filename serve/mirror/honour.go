@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/preference"
 )
 
-// filters parses what is to be honoured.
+// filters parses Options.Honour.
 func filters(honour []string) (all []preference.Filter, err error) {
 	for _, text := range honour {
 		f, err := preference.ParseFilter(text)

@@ -40,7 +40,7 @@ func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Conte
 	return g.Wait()
 }
 
-// forget deletes the files that are gone according to events.
+// forget deletes the files that are gone by the task's events, or all if the host is refused.
 func (m *mirror) forget(t *task) error {
 	refused := m.refused(t)
 	if !t.all && len(t.gone) == 0 && !t.withdrawn && !refused {
@@ -149,7 +149,7 @@ func (m *mirror) attempt(ctx context.Context, t *task) error {
 	return err
 }
 
-// look asks the service for its MANIFEST of the host.
+// look sets t.wanted by the service's MANIFEST of the host: to nothing if the host is gone.
 func (m *mirror) look(ctx context.Context, t *task) error {
 	t.wanted = map[string]file{}
 	var data []byte

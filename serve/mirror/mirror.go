@@ -83,7 +83,7 @@ type mirror struct {
 	news   gate          // of requests for changes, which are also allowed outside the account's window
 	files  gate          // of requests for files
 	limit  *rate.Limiter // nil: none
-	slots  chan struct{} // one for each download at once
+	slots  chan struct{} // holds an element for each download under way
 
 	honour []preference.Filter
 

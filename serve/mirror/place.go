@@ -107,7 +107,7 @@ func (p *place) own(name string) string { return filepath.Join(p.dir, ownDir, na
 
 func (p *place) close() error { return files.Held{File: p.lock}.Close() }
 
-// load loads the state. fresh says that there is none.
+// load loads the state. fresh says that the directory has neither a state nor files.
 func (p *place) load() (s state, fresh bool, err error) {
 	data, err := os.ReadFile(p.own(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func (p *place) save(s state) error {
 	return files.WriteFile(p.own(stateFile), append(data, '\n'))
 }
 
-// tidy deletes partial files that no download continues.
+// tidy deletes all partial files. At the end of the feed no download continues them.
 func (p *place) tidy() error {
 	entries, err := os.ReadDir(p.own(partialDir))
 	for _, e := range entries {
@@ -216,7 +216,8 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 	return all, nil
 }
 
-// settle makes the changes in a host's directory durable, and then writes its MANIFEST.
+// settle makes the changes in a host's directory durable, and then writes its MANIFEST. If no file
+// is left, it removes the MANIFEST.
 func (p *place) settle(dir string, all map[string]file) error {
 	at := p.at(dir)
 	known := slices.SortedFunc(maps.Values(all), func(a, b file) int { return strings.Compare(a.Path, b.Path) })

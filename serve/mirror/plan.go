@@ -23,10 +23,10 @@ type task struct {
 	look bool
 	all  bool            // delete everything first
 	gone map[string]bool // editions to delete
-	// withdrawn says that something was taken down, which files that change with every edition may
-	// contain. They are deleted at once, even if the service cannot give the new ones.
+	// withdrawn says that something was taken down. Files that change with every edition may
+	// contain it: they are deleted at once, even if the service cannot give the new ones.
 	withdrawn bool
-	wanted    map[string]file // to have, by name
+	wanted    map[string]file // files to have, by name
 	asks      string          // what the host's robots.txt asks now; empty: what it asked before
 }
 
@@ -46,7 +46,7 @@ func (m *mirror) chosen(host string) bool {
 }
 
 // plan returns the tasks for events, one for each host. It ignores events with paths that a service
-// does not have, so that none leads out of the directory.
+// does not have, so that no path leads out of the directory.
 func (m *mirror) plan(events []api.Event) []*task {
 	var tasks []*task
 	byDir := map[string]*task{}

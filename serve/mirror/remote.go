@@ -14,10 +14,10 @@ import (
 
 // remote is a service, by one of the protocols. Its methods may be called concurrently.
 type remote interface {
-	// changes returns what follows a cursor. If there is nothing, it waits for it.
+	// changes returns what follows a cursor. If nothing does, it waits for news, at most for wait.
 	changes(ctx context.Context, at api.Cursor, wait time.Duration) (api.Page, error)
-	// open opens a file of the tree from a byte on. If the protocol knows ETags and the file has
-	// another one now, open opens it from its beginning.
+	// open opens a file of the tree from a byte on. If the file has changed since it had etag, open
+	// opens it from its beginning.
 	open(ctx context.Context, path string, from int64, etag string) (*client.File, error)
 	// folders returns the names of the folders in a folder of the tree, and maybe other names.
 	folders(ctx context.Context, dir string) ([]string, error)

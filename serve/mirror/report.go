@@ -76,7 +76,7 @@ func (silent) Note(Note)                      {}
 func (silent) Add(int64)                      {}
 func (silent) End(error)                      {}
 
-// Lines reports a line for each note.
+// Lines writes one line for each Note, and for each download that succeeds.
 type Lines struct {
 	mu    sync.Mutex // guards out
 	out   io.Writer

@@ -65,7 +65,7 @@ func (m *mirror) noteTables(events []api.Event) {
 // dayOf returns the day that an edition's name begins with, "" if it has none.
 func dayOf(edition string) string { return editionDay.FindString(edition) }
 
-// checkTables reports whether tables of these domains can be mirrored.
+// checkTables returns an error unless all domains are top-level ones, which alone have tables.
 func checkTables(domains []string) error {
 	for _, d := range domains {
 		if !topLevel.MatchString(d) {
@@ -107,8 +107,8 @@ func (m *mirror) tables(ctx context.Context) error {
 	return m.place.save(m.state)
 }
 
-// latest returns the folders of volumes of the latest versions that the service may have. The feed
-// does not tell which ones it has, so they are listed: there are few.
+// latest returns the folders of latest versions' volumes that the service may have. The feed does
+// not tell of them, so /current is listed: it has few.
 func (m *mirror) latest(ctx context.Context) (dirs []string, err error) {
 	if len(m.Tables) == 0 {
 		return nil, nil
@@ -131,8 +131,8 @@ func (m *mirror) latest(ctx context.Context) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// toRead returns the folders whose MANIFESTs are to be read. Of the latest versions' folders, those
-// that are here but not at the service are always among them, and those that are only there.
+// toRead returns the folders whose MANIFESTs are to be read. They always include the latest
+// versions' folders that only the mirror or only the service has.
 func (m *mirror) toRead(here, latest []string) []string {
 	days, dirs := m.state.Tables.Days, slices.Concat(here, latest)
 	if time.Now().After(m.state.Tables.until) {
