@@ -120,8 +120,7 @@ const (
 	unreadText = "%d files of the WACZ were not read"
 )
 
-// writeLosses lists records of a file that were left out, or that readers do not find at their
-// address.
+// writeLosses prints the number of losses, with what as the format, and lists them.
 func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
 	if l.Lost == 0 {
 		return

@@ -55,8 +55,8 @@ names of hosts and robots, and addresses: read it before you give it away.`,
 	return cmd
 }
 
-// gather returns the whole text. It never fails: in place of a section that it cannot get, it gives
-// the reason.
+// gather returns all diagnostics. It never fails: in place of a section that it cannot get, it
+// gives the reason.
 func gather(cmd *cobra.Command, args []string, log string) []byte {
 	var b bytes.Buffer
 	section := func(title string, write func(w io.Writer) error) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Bounds of the garbage in the heap of a service that is busy: these bytes, or as much as there is
-// in use, if that is more. A service that has little in use would spend a fifth of its processor
-// time on collections.
+// in use, if that is more. Without them, a service that has little in use would spend a fifth of
+// its processor time on collections.
 const (
 	garbageBytes = 24 << 20
 	leastGarbage = 100 // percent of what is in use

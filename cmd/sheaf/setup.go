@@ -249,8 +249,8 @@ func (s *setup) settings() (map[string]any, error) {
 	return nested(all), err
 }
 
-// behindProxy reports whether a proxy must serve the address, because the service has no
-// certificate.
+// behindProxy reports whether only a proxy can serve the address: it is https, and the service has
+// no certificate.
 func (s *setup) behindProxy() bool { return strings.HasPrefix(s.address, "https:") && s.cert == "" }
 
 // listenAt returns the address at which to listen for the service's URL.

@@ -150,7 +150,7 @@ func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 }
 
 // livePlan asks the service for a plan as of now. With apply the service also assigns the hosts by
-// it.
+// the plan.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
 	return AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		op, done := manager.Plan, "would move"

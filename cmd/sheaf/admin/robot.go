@@ -114,7 +114,7 @@ func installLine(a manager.AdmitResponse, contact string) string {
 const certificateTime = 5 * time.Second
 
 // warnOfAddress writes a warning if other machines cannot use the service's address, as far as this
-// one can tell.
+// machine can tell.
 func warnOfAddress(ctx context.Context, w io.Writer, address string) {
 	u, err := url.Parse(address)
 	if err == nil && peer.IsLoopback(u.Hostname()) {

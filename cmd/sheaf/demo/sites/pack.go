@@ -159,7 +159,7 @@ func (s source) change(corpus string, tree map[string][]byte) map[string]bool {
 }
 
 // reach follows the links of a host's pages from its seeds. It returns the URLs that answer, and
-// the files with their content.
+// the names of the files that they show.
 func reach(s source, day int, tree map[string][]byte) (urls []string, files map[string]bool) {
 	mem := fstest.MapFS{"seeds.txt": {}, "pages1.txt": {}, "pages2.txt": {}}
 	for name, body := range tree {
