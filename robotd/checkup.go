@@ -123,7 +123,8 @@ func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher 
 }
 
 // askEach asks each of the manager's URLs for the list, and returns the client of the last URL that
-// gave a list, and the list; nil if no URL did. Only then a URL that does not answer is a fault.
+// gave a list, and the list; nil if no URL did. A URL that does not answer is a fault only if no
+// URL gave a list.
 func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identity) (here *client.Client, list *client.List) {
 	var failed []string
 	var errs []error

@@ -33,10 +33,10 @@ type courseOptions struct {
 	Log        *slog.Logger
 }
 
-// course runs cycles. A cycle, usually a day, is one round over all assigned hosts. It ends when
-// none of them has anything left, or when the window last closes before the next cycle is due. Then
-// the collected pages are sealed into a batch, and the log goes to the manager. Between two cycles
-// the robot visits watched pages that are due.
+// course runs cycles. A cycle, usually a day, is one round over all assigned hosts. It ends when no
+// host has anything left, or when the window last closes before the next cycle is due. Then the
+// collected pages are sealed into a batch, and the log goes to the manager. Between two cycles the
+// robot visits watched pages that are due.
 //
 // The methods of a course must not be called concurrently.
 type course struct{ opt courseOptions }
@@ -94,8 +94,8 @@ func (c *course) waitForCycle(ctx context.Context) error {
 	return c.withChores(ctx, func(ctx context.Context) error { return c.rest(ctx, next) })
 }
 
-// rest waits for the next cycle. If hosts are assigned while the window is open, the last cycle
-// goes on with them: another robot cannot finish them tonight.
+// rest waits for the next cycle, and meanwhile visits watched pages. If hosts are assigned while
+// the window is open, the last cycle goes on with them: another robot cannot finish them tonight.
 func (c *course) rest(ctx context.Context, next time.Time) error {
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()

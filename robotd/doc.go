@@ -23,7 +23,7 @@
 //	robot.json, robot.key  credentials, and the key with which the robot signs (client)
 //	robot.lock             held while a daemon runs (config)
 //	list.json              the last list of hosts from the manager (client)
-//	lease.json             for how long they may be visited without hearing from it (polite)
+//	lease.json             how long hosts may be visited without word from the manager (polite)
 //	cycle.json             number and times of the last cycle (robotd)
 //	frontier/              package frontier
 //	restraints, robots/, servers  package polite

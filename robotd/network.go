@@ -38,7 +38,7 @@ func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, 
 	return fetch.New(opt), nil
 }
 
-// lookUpOptions are for a fetcher that only looks up hosts.
+// lookUpOptions returns the options of a fetcher that only looks up hosts.
 func lookUpOptions(cfg *config.Config) fetch.Options {
 	opt := fetch.Options{Overrides: cfg.Network.Hosts, AllowPrivate: cfg.Network.AllowPrivate}
 	if addr := cfg.Network.Resolver; addr != "" {

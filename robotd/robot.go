@@ -66,7 +66,7 @@ type outside struct {
 	rounds Rounds
 }
 
-// New opens the data folder and takes up what an earlier run left.
+// New opens the data folder and takes up what an earlier process left.
 func New(cfg config.Config, log *slog.Logger) (*Robot, error) {
 	return newRobot(cfg, log, outside{web: newClient(), rounds: UsualRounds()})
 }
@@ -148,8 +148,8 @@ func (r *Robot) open() error {
 	return err
 }
 
-// maxOpen is how many segments are kept open. An open one takes half a kilobyte; opening one again
-// is cheap.
+// maxOpen is how many segments are kept open. An open segment takes half a kilobyte; opening a
+// segment again is cheap.
 const maxOpen = 512
 
 // openRecords opens what a crawl reads and writes, except the watched pages.
@@ -191,8 +191,8 @@ func (r *Robot) openRecords(temp string) (err error) {
 	return err
 }
 
-// forgetOthers forgets hosts that are not in the list: an earlier run was killed while a host went
-// to another robot, or came from there.
+// forgetOthers forgets hosts that are not in the list: an earlier process was killed while a host
+// went to another robot, or came from one.
 func (r *Robot) forgetOthers() error {
 	if !r.list.List().Known() {
 		return nil

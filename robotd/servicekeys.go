@@ -59,7 +59,8 @@ func (k *serviceKeys) learnLocked(ctx context.Context) error {
 	}
 }
 
-// Verify calls open with the service's keys, and once more if it learns another key.
+// Verify calls open with the service's keys. If open finds that none has signed, Verify learns the
+// next keys, and calls open again if there are any.
 func (k *serviceKeys) Verify(ctx context.Context, open func(keys ...ed25519.PublicKey) error) error {
 	newest := k.id.NewestServiceKey()
 	err := open(k.id.ServiceKeys()...)

@@ -31,8 +31,8 @@ func OpenState(path string) (*State, error) {
 // Number returns the number of the last cycle; zero: there was none.
 func (s *State) Number() int64 { return s.get().Number }
 
-// get returns the last cycle. If it seems to lie ahead, the clock was set back since. Then it
-// counts as one of now: otherwise the next cycle would wait until that time comes again.
+// get returns the last cycle. If its times lie ahead, the clock was set back since. Then they count
+// as now: otherwise the next cycle would wait until they come again.
 func (s *State) get() record {
 	s.mu.Lock()
 	defer s.mu.Unlock()

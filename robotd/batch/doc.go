@@ -23,7 +23,7 @@
 //
 //	<kind> TAB <reason> TAB <host> TAB <n> TAB <url> LF
 //
-// What was collected is not in it; the indexes of the batch have that.
+// The ledger does not list what was collected: the batch's indexes do.
 //
 // Links are cut for these reasons. Unless noted otherwise, each count is of links:
 //

@@ -37,8 +37,8 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusal returns the reason of an answer, and whether a service refuses a batch at once for it.
-// Other reasons only come with the receipt.
+// refusal returns an answer's reason if a service refuses a batch at once for it, and otherwise
+// false: the other reasons only come with the receipt.
 func refusal(reason string) (wire.Reason, bool) {
 	switch r := wire.Reason(reason); r {
 	case wire.ReasonIDReuse, wire.ReasonBadSignature, wire.ReasonTooLarge:

@@ -45,7 +45,7 @@ func (f *FTP) Name() string {
 	return "ftp://" + f.Addr
 }
 
-// Send stores the batch, continuing after the bytes that the server has.
+// Send stores the batch, continuing after the bytes that the server has, and then the manifest.
 func (f *FTP) Send(ctx context.Context, b Spooled) error {
 	return f.session(ctx, func(conn *ftp.ServerConn) error {
 		if err := f.store(ctx, conn, b); err != nil {
@@ -110,7 +110,7 @@ func reply(err error) (int, string) {
 
 var againIn = regexp.MustCompile(`again in ([0-9]{1,9}) s`)
 
-// judged returns the uploader's error for a reply.
+// judged wraps err in a *LaterError, *DownError or *RefusedError if the server's reply says so.
 func judged(err error) error {
 	code, text := reply(err)
 	if m := againIn.FindStringSubmatch(text); code == 452 && m != nil {

@@ -15,7 +15,7 @@ import (
 
 // ftpDialer makes the connections of one FTP session: the control connection first, then one for
 // each transfer. It always connects to the host of the control connection, whatever address the
-// server names: behind a proxy or NAT the server may name one that cannot be reached.
+// server names: behind a proxy or NAT the server may name an address that cannot be reached.
 type ftpDialer struct {
 	ctx     context.Context
 	target  *FTP

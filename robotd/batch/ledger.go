@@ -15,7 +15,7 @@ import (
 // Kind is why a page was not collected, or a link not followed.
 type Kind = string
 
-// The kinds. KindLeft and KindLater are levels. They are not added up: the last line of a host
+// The kinds. KindLeft and KindLater are levels, which are not added up: only a host's last line
 // counts.
 const (
 	KindRefused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
@@ -140,8 +140,8 @@ func (l *Ledger) BeginCycle() {
 	clear(l.cycle)
 }
 
-// Cycle returns the counts since the cycle began or the ledger was opened, over all batches,
-// without KindLeft and KindLater.
+// Cycle returns the counts since BeginCycle, over all batches, without KindLeft and KindLater.
+// Before the first BeginCycle, they include the lines that OpenLedger found.
 func (l *Ledger) Cycle() Reasons {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +152,8 @@ func (l *Ledger) Cycle() Reasons {
 	return all
 }
 
-// Move moves the file to a path on the same disk, for a batch, and begins a new one. Without lines
-// there is no file.
+// Move moves the file to a path on the same disk, for a batch; the next Add begins a new file. If
+// no line was added, there is no file to move.
 func (l *Ledger) Move(to string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

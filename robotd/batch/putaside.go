@@ -6,7 +6,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// maxResent is the limit for sending a batch again that arrived damaged.
+// maxResent is how often a batch that arrived damaged is sent again.
 const maxResent = 2
 
 // advice returns what the robot's operator should do about a batch that was put aside.

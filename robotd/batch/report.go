@@ -18,7 +18,7 @@ const (
 	longestURL  = 512 // bytes; longer ones are not named
 )
 
-// Report is the coverage of every host in a batch's manifest.
+// Report is the coverage by host for a batch's manifest.
 type Report struct {
 	hosts map[string]*wire.Coverage
 	urls  int
@@ -83,7 +83,7 @@ func count(m *map[string]int64, reason string, n int64) {
 	(*m)[reason] += n
 }
 
-// AddSegment counts the pages that the batch has of a host. A robots.txt does not count.
+// AddSegment counts the pages in a host's segment. A robots.txt does not count.
 func (r *Report) AddSegment(idx *archive.Index) {
 	h := r.host(idx.Host)
 	for i := range idx.Cells {

@@ -75,7 +75,8 @@ func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[stri
 	return id, written, errors.Join(files.SyncDir(s.path(sealingDir, string(id))), files.SyncDir(s.path(sealingDir)), files.SyncDir(s.path(openDir)))
 }
 
-// moveAside moves the segments away from their writers, and returns those to close.
+// moveAside moves the hosts' segments from open to sealing/<batch>, and returns them for the caller
+// to close.
 func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.BatchID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +131,8 @@ func (s *Store) recover(generation int64) error {
 	return s.sweep()
 }
 
-// sweep completes Remove, which deletes the manifest first, and Quarantine, which moves it last.
+// sweep completes what Remove and Quarantine began. Remove deletes the manifest first, and
+// Quarantine moves the manifest last.
 func (s *Store) sweep() error {
 	aside, err := filepath.Glob(s.path(quarantineDir, "*.tar.gz"))
 	if err != nil {
@@ -158,7 +160,7 @@ func (s *Store) sweep() error {
 }
 
 // finish builds every batch in sealing, in the order of their numbers. It reports whether a batch
-// has come into the spool, also if it fails with a later one.
+// has come into the spool, even if a later batch fails.
 func (s *Store) finish(ctx context.Context, generation int64) (made bool, err error) {
 	dirs, err := filepath.Glob(s.path(sealingDir, "*"))
 	if err != nil {

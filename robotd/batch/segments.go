@@ -65,8 +65,8 @@ func (g *segment) close(path string) error {
 	return err
 }
 
-// segments has all open segments. It keeps at most max of their files open, and closes the file
-// that was not used for longest.
+// segments has all open segments. It keeps at most max of their files open, apart from held
+// segments, and closes the least recently used file first.
 type segments struct {
 	max int
 

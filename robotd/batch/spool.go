@@ -55,7 +55,7 @@ func (s *Store) Spool() ([]Spooled, error) {
 	return all, nil
 }
 
-// Pending describes a batch in the spool by the spool's folder alone.
+// Pending is what the spool's folder tells about a batch, without its manifest.
 type Pending struct {
 	ID    wire.BatchID
 	Bytes int64
@@ -115,7 +115,8 @@ func sizeOf(pattern string) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// Remove deletes a batch. A signed receipt must say that it is published.
+// Remove deletes a batch from the spool. The caller must have a signed receipt that it is
+// published.
 func (s *Store) Remove(id wire.BatchID) error {
 	return errors.Join(os.RemoveAll(s.manifestPath(id)), os.RemoveAll(s.batchPath(id))) // they may be gone already
 }

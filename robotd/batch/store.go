@@ -31,8 +31,8 @@ type Options struct {
 
 	Ledger *Ledger            // coverage to include in batches; nil: none
 	Signed bool               // the robot signs its requests
-	Clock  func() *wire.Clock // error of the robot's clock, or nil if unknown; may be nil
-	Made   func()             // called when batches have come into the spool since Open; may be nil
+	Clock  func() *wire.Clock // returns the clock's error, or nil if unknown; may be nil
+	Made   func()             // called after batches came into the spool, not by Open; may be nil
 	Log    *slog.Logger
 }
 
@@ -121,8 +121,8 @@ func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 
 // Append appends a record to the host's open segment, creating the segment if the host has none.
 // The cell is then complete in the file; it is durable after Sync or Seal. No batch is made until
-// the caller has noted elsewhere that the record is stored, and calls noted. With an error, noted
-// is nil.
+// the caller calls noted, after it has recorded elsewhere that the record is stored. With an error,
+// noted is nil.
 func (s *Store) Append(host string, rec *archive.Record) (cell Cell, noted func(), err error) {
 	s.mu.RLock()
 	seg, err := s.segments.get(host, func() *segment { return s.newSegment(host) })
@@ -149,9 +149,9 @@ func (s *Store) Append(host string, rec *archive.Record) (cell Cell, noted func(
 	return cell, noted, nil
 }
 
-// Resume opens the segment that an earlier run has left of a host, and truncates an incomplete
+// Resume opens the segment that an earlier process has left of a host, and truncates an incomplete
 // cell. It returns the segment's name and cells. The name is empty if the host has no segment, or
-// if this run has opened it already.
+// if this process has opened it already.
 func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -220,8 +220,8 @@ func (s *Store) segmentPath(seg *segment) string {
 	return s.path(openDir, url.QueryEscape(seg.host)+"@"+seg.id+suffix)
 }
 
-// load opens the segment's file if it is not open. If an earlier run left the file, load returns
-// its cells.
+// load opens the segment's file if it is not open. If an earlier process left the file, load
+// returns its cells.
 func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 	if seg.writer != nil {
 		return nil, nil

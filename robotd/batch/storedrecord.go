@@ -16,7 +16,7 @@ type Stored struct {
 	End int64 // length of the open segment including the record; 0: the record is in a batch
 
 	path string // of the file
-	base int64  // offset in the file from which cells count
+	base int64  // offset in the file that cells' offsets are relative to
 }
 
 // Body opens the body of the record, which must be a page.

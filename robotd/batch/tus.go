@@ -226,7 +226,7 @@ func (s *HTTP) request(ctx context.Context, method, url string, body io.Reader) 
 	return req, nil
 }
 
-// do sends the request. Any answer that is not in want is an error.
+// do sends the request. Any status that is not in want is an error.
 func (s *HTTP) do(req *http.Request, want ...int) (*http.Response, error) {
 	resp, err := s.Client.Do(req)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 // Target accepts batches. Send returns nil when the service has the whole batch and its manifest.
-// If it is called again for the same batch, it continues. Its errors are *DownError, *LaterError or
-// *RefusedError when it can tell.
+// If it is called again for the same batch, it continues the upload. Its errors wrap *DownError,
+// *LaterError or *RefusedError if the answer shows which.
 type Target interface {
 	Name() string // for the log
 	Send(ctx context.Context, b Spooled) error
 }
 
-// ReceiptSource returns receipts. Receipt returns the receipt for a batch with that digest, after
-// checking the service's signature, or ErrUnknown if the service does not have the batch.
+// ReceiptSource returns receipts. Receipt checks the service's signature. It returns ErrUnknown if
+// the service does not have the batch with this ID and digest.
 type ReceiptSource interface {
 	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 }
@@ -36,7 +36,7 @@ type ReceiptSources struct {
 	first atomic.Int32
 }
 
-// NewReceiptSources returns the sources, which are given in the order of preference.
+// NewReceiptSources takes the sources in the order of preference.
 func NewReceiptSources(all ...ReceiptSource) *ReceiptSources { return &ReceiptSources{all: all} }
 
 // Receipt returns the first answer, which may be ErrUnknown.
@@ -122,8 +122,8 @@ func (u *Uploader) Wake() {
 	loop.Offer(u.wake, struct{}{})
 }
 
-// Run sends batches until ctx ends. It returns an error only of the spool, or of Published or
-// Quarantined; it tries again after any other error.
+// Run sends batches until ctx ends. It returns only errors of the spool, of Published and of
+// Quarantined; after any other error it tries again.
 func (u *Uploader) Run(ctx context.Context) error {
 	for {
 		_, next, err := u.round(ctx)
@@ -134,7 +134,7 @@ func (u *Uploader) Run(ctx context.Context) error {
 	}
 }
 
-// Drain sends batches until the spool is empty.
+// Drain sends batches until the spool is empty. If ctx ends before that, it returns an error.
 func (u *Uploader) Drain(ctx context.Context) error {
 	for {
 		left, next, err := u.round(ctx)

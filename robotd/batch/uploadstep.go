@@ -11,7 +11,8 @@ import (
 )
 
 // step asks for the batch's receipt, and sends the batch if the service does not have it. It
-// reports whether the batch left the spool. It returns only errors of the spool.
+// reports whether the batch left the spool. It returns only errors of the spool, of Published and
+// of Quarantined.
 func (u *Uploader) step(ctx context.Context, b Spooled, p *progress) (gone bool, err error) {
 	receipt, err := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 	if err == nil || errors.Is(err, ErrUnknown) {
@@ -31,8 +32,8 @@ func (u *Uploader) step(ctx context.Context, b Spooled, p *progress) (gone bool,
 	return u.obey(ctx, b, p, receipt)
 }
 
-// isBack makes all batches due that waited for a service that did not answer, as it has just
-// answered.
+// isBack is called when the service has answered. If p's last request for a receipt had failed, the
+// batches whose requests had failed too become due at once.
 func (u *Uploader) isBack(p *progress) {
 	if p.receipt.failures == 0 {
 		return

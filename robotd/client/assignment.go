@@ -17,7 +17,7 @@ type Assignment struct {
 	list atomic.Pointer[List]
 }
 
-// OpenAssignment reads the file, if there is one.
+// OpenAssignment reads the list from a file. If there is no file, the list is empty.
 func OpenAssignment(path string) (*Assignment, error) {
 	c, list := &Assignment{path: path}, new(List)
 	err := config.LoadJSON(path, list)

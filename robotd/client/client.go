@@ -50,8 +50,7 @@ func (c *Client) String() string { return c.at.String() }
 // Targets returns the state of each URL.
 func (c *Client) Targets() []config.TargetState { return c.at.describe() }
 
-// Page returns the URL of the page that shows this robot to its site; "" until the manager has told
-// it.
+// Page returns the URL of the manager's page about this robot; "" until an answer has named it.
 func (c *Client) Page() string {
 	page, _ := c.page.Load().(string)
 	return page
@@ -69,8 +68,8 @@ func (c *Client) notePage(resp *http.Response) {
 // Clock returns how this machine's clock differs from the manager's; nil: not known yet.
 func (c *Client) Clock() *wire.Clock { return c.clock.measured() }
 
-// Offset returns how far this machine's clock is ahead of the manager's. It is zero if the two
-// clocks may agree as far as is known.
+// Offset returns how far this machine's clock is ahead of the manager's. It is zero if the
+// difference is unknown, or not larger than its error.
 func (c *Client) Offset() time.Duration {
 	m := c.Clock()
 	if m == nil || max(m.OffsetMS, -m.OffsetMS) <= m.ErrorMS {
@@ -80,7 +79,7 @@ func (c *Client) Offset() time.Duration {
 }
 
 // List asks for the hosts (P1), and returns them with the lease that the manager grants for them.
-// It returns nil if the list with the given ETag still holds.
+// The list is nil if the one with the given ETag still holds.
 func (c *Client) List(ctx context.Context, etag string) (*List, wire.Lease, error) {
 	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptAdditions}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)
@@ -124,8 +123,8 @@ func (c *Client) Watches(ctx context.Context, etag string) (*wire.WatchList, str
 	return list, resp.Header.Get("ETag"), nil
 }
 
-// ServiceKeys asks for the statements that lead from a key of the service to its newest one. A
-// manager whose program is too old has none.
+// ServiceKeys asks for the statements that lead from a key of the service to its newest one. It
+// returns nil if the manager's program is too old to have statements.
 func (c *Client) ServiceKeys(ctx context.Context, key ed25519.PublicKey) ([]wire.KeyStatement, error) {
 	resp, err := c.get(ctx, wire.PathServiceKeys+"?key="+hex.EncodeToString(key), http.Header{}, "")
 	if r, ok := errors.AsType[*refused](err); ok && r.status == http.StatusNotFound {
@@ -196,7 +195,7 @@ func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.
 	return orders, lease, err
 }
 
-// Addresses tells the manager the new addresses of hosts, by host.
+// Addresses tells the manager the hosts' new addresses.
 func (c *Client) Addresses(ctx context.Context, addresses map[string][]string) error {
 	body, err := json.Marshal(wire.AddressReport{Addresses: addresses})
 	if err != nil {
@@ -205,14 +204,14 @@ func (c *Client) Addresses(ctx context.Context, addresses map[string][]string) e
 	return c.tell(ctx, wire.PathAddresses, bytesOf(body))
 }
 
-// HandOver sends the file of a host that the robot has lost, for the robot that gets it. open is
-// called for each URL that is tried.
+// HandOver sends the hand-over file of a host that the robot has lost, for the host's next robot.
+// open is called for each URL that is tried.
 func (c *Client) HandOver(ctx context.Context, open func() (io.Reader, error)) error {
 	return c.tell(ctx, wire.PathHandovers, open)
 }
 
-// TakeOver gets the file of a host that the robot has got, by the file's digest. The caller must
-// close it.
+// TakeOver opens the hand-over file of a host that the robot has got, by the file's digest. The
+// caller must close it.
 func (c *Client) TakeOver(ctx context.Context, digest string) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, http.MethodGet, strings.Replace(wire.PathHandover, "{id}", digest, 1), nil, nil)
 	if err != nil {
@@ -263,8 +262,8 @@ func bytesOf(data []byte) content {
 	return func() (io.Reader, error) { return bytes.NewReader(data), nil }
 }
 
-// do asks the first of the URLs that answers. Every status but success and 304 is an error. The
-// caller must read the answer's body without a pause of askTimeout, and close it.
+// do sends a request to one URL after another until one answers. Every status but success and 304
+// is an error. The caller must read the answer's body without a pause of askTimeout, and close it.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body content) (resp *http.Response, err error) {
 	err = c.at.try(func(base string) error {
 		resp, err = c.ask(ctx, method, base+strings.Replace(path, "{robot}", c.robot, 1), header, body)
@@ -322,7 +321,7 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 	return nil, answerError(resp, string(said))
 }
 
-// movingBody postpones the end of a request each time something is read.
+// movingBody restarts the time-out of a request each time something is read.
 type movingBody struct {
 	io.Reader
 	timer *time.Timer

@@ -23,8 +23,8 @@ type clock struct {
 // drift of a bad quartz.
 const drift = 10_000
 
-// sample takes in the header of an answer. sent is when the request went, and got when the answer
-// came.
+// sample takes in the header of an answer. sent is the time of the request, and got that of the
+// answer.
 func (c *clock) sample(sent, got time.Time, h http.Header) {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil || h.Get("Age") != "" { // a cache's copy has the Date of an earlier time

@@ -14,7 +14,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// A URL that fails is not asked for a while, unless there is no other URL.
+// A URL that fails is not asked for a while, unless all URLs have failed.
 const (
 	passOver    = 10 * time.Second // after the first failure, doubled with each further one
 	passOverMax = 5 * time.Minute
@@ -156,8 +156,8 @@ func Refused(err error) bool {
 	return errors.As(err, &r) && !errors.As(err, &away)
 }
 
-// Advice returns what a person must do after an error of the manager, if repeating the request does
-// not help.
+// Advice returns what a person must do after the manager's answers 401, 403, 404 and 405. After any
+// other error, needed is false.
 func Advice(err error) (advice string, needed bool) {
 	var r *refused
 	if !errors.As(err, &r) {

@@ -19,9 +19,9 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-// Found collects the hosts that pages link to and that are not assigned, with a few of their pages,
-// and URLs in other robots' shares of a host. Each is reported once (P2), without the page that
-// links to it, as in paper 001. Its methods may be called concurrently.
+// Found collects hosts that are not assigned but that pages link to, a few pages of each, and URLs
+// in other robots' shares of a host. Each URL is reported once (P2), without the page that links to
+// it, as in paper 001. Its methods may be called concurrently.
 //
 //	discovered/hosts     lines of a host list, in the order of finding
 //	discovered/reported  how many bytes of it the manager has
@@ -119,7 +119,7 @@ func (d *Found) AddPage(host, url string) error {
 	return d.known.Add(place)
 }
 
-// placeOf returns the place of a page among the reported ones of its host.
+// placeOf returns the hash of a page's place among the pagesOfHost places of its host.
 func placeOf(host, url string) uint64 {
 	return hashOf(fmt.Sprintf("%d of %s", hashOf(url)%pagesOfHost, host))
 }

@@ -52,7 +52,7 @@ func (l *List) Add(line wire.HostLine) {
 	note(&l.Depths, line.URL, line.Depth, line.Depth > 0)
 }
 
-// note sets an element of a map, which may be nil, if the line says anything of it.
+// note sets m[key] to v if said is true. It makes the map if it is nil.
 func note[V any](m *map[string]V, key string, v V, said bool) {
 	if !said {
 		return
@@ -106,7 +106,7 @@ func (l *List) New(host string, seeds, old []string) []frontier.Entry {
 	return l.Entries(host, slices.DeleteFunc(slices.Clone(seeds), func(s string) bool { return known[s] }))
 }
 
-// Fresh returns the hosts that may be visited by this list and could not by the old one.
+// Fresh returns the hosts that the robot may visit by this list, and might not by the old list.
 func (l *List) Fresh(old *List) (names []string) {
 	before := old.Hosts()
 	for name := range l.Hosts() {
@@ -117,8 +117,8 @@ func (l *List) Fresh(old *List) (names []string) {
 	return names
 }
 
-// Gained reports whether the list has hosts to visit that the old one does not have, or new URLs
-// for this robot on a host whose URLs several robots share.
+// Gained reports whether the list has Fresh hosts, or new URLs for this robot on a host whose URLs
+// several robots share.
 func (l *List) Gained(old *List) bool {
 	if len(l.Fresh(old)) > 0 {
 		return true

@@ -86,7 +86,8 @@ type Visits struct {
 	// Limits bound the traffic of the robot.
 	Limits Limits `mapstructure:"limits"`
 
-	// NotBetween has, by host, the hours when it is not to be visited, in the format of Window.
+	// NotBetween has, by host, the hours when the host is not to be visited, in the format of
+	// Window.
 	NotBetween map[string]string `mapstructure:"not_between"`
 }
 
@@ -103,8 +104,8 @@ type Cycles struct {
 	// Once ends the daemon after one cycle, when its batches are published.
 	Once bool `mapstructure:"once"`
 
-	// For ends the cycle of Once at that time after it began; what is left waits for the next run.
-	// 0: it ends when nothing is left.
+	// For is the time after which the cycle of Once ends; pages that are left wait for the next
+	// start. 0: it ends when nothing is left.
 	For time.Duration `mapstructure:"for"`
 
 	// LogAt is the time of day, in the window's time zone, at which the log of the collection is
@@ -197,14 +198,14 @@ type Page struct {
 	MaxPerHost  int           `mapstructure:"max_per_host" want:"at least 1"` // pages of one host in a cycle
 	MaxDepth    int           `mapstructure:"max_depth" want:"at least 0"`    // links from a seed
 	Tries       int           `mapstructure:"tries" want:"at least 1"`        // tries for a page that cannot be fetched
-	Rules       time.Duration `mapstructure:"rules" want:"1m to 24h"`         // time for which a robots.txt holds (RFC 9309, 2.4); if it is shorter than from night to night, each night stores it
+	Rules       time.Duration `mapstructure:"rules" want:"1m to 24h"`         // time for which a robots.txt holds (RFC 9309, 2.4); if that is shorter than a day, each night stores the file
 	Full        time.Duration `mapstructure:"full" want:"at least 0s"`        // longest time between two full copies of a page that does not change
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"`                  // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`                          // request a page that cannot exist from each host once a cycle, to know its error page
 	Forms       bool          `mapstructure:"forms"`                          // send GET forms with their default values, and take the answers
 }
 
-// Links says which links of pages are recorded. It does not affect which links are followed.
+// Links says whether the links of pages are recorded. It does not affect which links are followed.
 type Links struct {
 	Record bool `mapstructure:"record"`
 }
@@ -214,10 +215,10 @@ type TLS struct {
 	Verify string `mapstructure:"verify" want:"record or refuse"` // TLSRecord or TLSRefuse
 }
 
-// Values of tls.verify.
+// Values of tls.verify, for pages of servers whose certificate does not verify.
 const (
-	TLSRecord = "record" // such pages are collected, and marked with X-Crawler-Certificate in the stored header
-	TLSRefuse = "refuse" // such pages are not collected
+	TLSRecord = "record" // the pages are collected, and marked with X-Crawler-Certificate in the stored header
+	TLSRefuse = "refuse" // the pages are not collected
 )
 
 // Batch says when batches are made.

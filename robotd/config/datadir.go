@@ -75,7 +75,7 @@ func Lock(dir string) (io.Closer, error) {
 	return files.Held{File: f}, nil
 }
 
-// Summed returns the text with its checksum before it.
+// Summed returns the text with its CRC-32 in hex and a blank before it.
 func Summed(text string) string {
 	return fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text)
 }

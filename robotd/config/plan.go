@@ -37,13 +37,14 @@ func (p Plan) NextLog(t time.Time) time.Time {
 	}
 }
 
-// onClock returns the time when the clock shows LogAt, some days after t's day.
+// onClock returns the time at which clocks in the window's zone show LogAt, the given number of
+// days after t's day.
 func (p Plan) onClock(t time.Time, days int) time.Time {
 	t = t.In(p.Window.Location())
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, int(p.LogAt/time.Second), 0, t.Location())
 }
 
-// Midnight returns the beginning of a day, some days after t's.
+// Midnight returns the beginning of a day in the window's zone, the given number of days after t's.
 func (p Plan) Midnight(t time.Time, days int) time.Time {
 	t = t.In(p.Window.Location())
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, 0, 0, t.Location())
@@ -58,9 +59,9 @@ func ParseClock(s string) (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
 }
 
-// OpenTime returns for how long the window is open between two times, and the time at which it last
-// closes before the second one: the second time itself if the window is open then, and the first if
-// it does not open.
+// OpenTime returns for how long the window is open between two times, and the end of its last
+// opening between them. That is the second time if the window is open then, and the first time if
+// the window does not open.
 func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) {
 	last = from
 	for at := from; at.Before(to); {

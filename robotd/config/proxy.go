@@ -21,7 +21,7 @@ import (
 // Dial connects to an address, as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// DialContext calls d.
+// DialContext calls d, so that a Dial is a proxy.ContextDialer.
 func (d Dial) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return d(ctx, network, address)
 }
@@ -38,7 +38,7 @@ type Proxy struct {
 	Dial  Dial           // connects to the proxy
 }
 
-// IsHTTP reports whether the proxy takes requests for pages, and CONNECT.
+// IsHTTP reports whether the proxy speaks HTTP, and not SOCKS5.
 func (p *Proxy) IsHTTP() bool { return p.URL.Scheme == "http" || p.URL.Scheme == "https" }
 
 // Authorization returns the value of the field Proxy-Authorization; empty: the proxy needs none.
@@ -50,7 +50,7 @@ func (p *Proxy) Authorization() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(p.URL.User.Username()+":"+password))
 }
 
-// Connect connects to an HTTP proxy itself.
+// Connect connects to an HTTP proxy itself, with TLS if its URL is https.
 func (p *Proxy) Connect(ctx context.Context) (net.Conn, error) {
 	port := cmp.Or(p.URL.Port(), map[string]string{"http": "80", "https": "443"}[p.URL.Scheme])
 	conn, err := p.Dial(ctx, "tcp", net.JoinHostPort(p.URL.Hostname(), port))
@@ -63,7 +63,7 @@ func (p *Proxy) Connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// DialContext connects to an address through the proxy. An HTTP proxy resolves the address's name.
+// DialContext connects to an address through the proxy. The proxy resolves the address's name.
 func (p *Proxy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if p.IsHTTP() {
 		conn, err := p.Connect(ctx)

@@ -2,8 +2,7 @@ package config
 
 import "time"
 
-// TargetState is how a way to the service has answered lately: a target of batches, or a URL of the
-// manager.
+// TargetState is the state of a way to the service: a target of batches, or a URL of the manager.
 type TargetState struct {
 	Name     string    `json:"target"`
 	Failures int       `json:"failures"`          // successive ones

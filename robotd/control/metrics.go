@@ -8,8 +8,8 @@ import (
 	"sheaf/robotd/config"
 )
 
-// Source returns the metrics of the status that read returns. There are no metrics for single
-// hosts, since there may be a hundred thousand.
+// Source returns the source of metrics about the status that read returns. Single hosts have no
+// metrics, since there may be a hundred thousand.
 func Source(read func() (Status, error)) metrics.Source {
 	return metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
 		s, err := read()
@@ -21,13 +21,13 @@ func Source(read func() (Status, error)) metrics.Source {
 	}}
 }
 
-// metric is a metric of a whole status.
+// metric is a metric that has one value in a status.
 type metric struct {
 	name, help string
 	value      func(*Status) float64
 }
 
-// gauges are the metrics of which a status has one value each.
+// gauges returns all such metrics.
 func gauges() []metric {
 	return []metric{
 		{"healthy", "1 while the daemon makes progress or has nothing to do.", func(s *Status) float64 { return metrics.Truth(len(s.Troubles) == 0) }},

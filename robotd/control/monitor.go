@@ -36,7 +36,7 @@ func NewMonitor(dir string) *Monitor {
 }
 
 // Status returns the robot's state and whether its daemon runs. hosts is how many hosts to
-// describe; negative: all. If the daemon does not run, the state is the last one known.
+// describe; negative: all. If the daemon does not answer, the state is the last that it saved.
 func (m *Monitor) Status(ctx context.Context, hosts int) (s Status, running bool, err error) {
 	resp, err := m.do(ctx, http.MethodGet, fmt.Sprintf("%s?hosts=%d", pathStatus, hosts))
 	if err == nil {
@@ -53,8 +53,8 @@ func (m *Monitor) Status(ctx context.Context, hosts int) (s Status, running bool
 	return s, running, err
 }
 
-// SetPaused begins or ends the pause. It reports whether a daemon runs. If none does, the pause
-// holds for the next one.
+// SetPaused begins or ends the pause. It reports whether a daemon runs. If none does, the change
+// holds for the next daemon.
 func (m *Monitor) SetPaused(ctx context.Context, on bool) (running bool, err error) {
 	path := map[bool]string{true: pathPause, false: pathResume}[on]
 	resp, err := m.do(ctx, http.MethodPost, path)

@@ -78,7 +78,7 @@ func (r *TapReader) Next() (*Record, error) {
 	return rec, unexpected(err)
 }
 
-// http reads the part of the response's header that a Record has.
+// http reads the status and the Content-Type of the response.
 func (rec *Record) http(block io.Reader) error {
 	text := bufio.NewReader(block)
 	line, err := text.ReadString('\n')

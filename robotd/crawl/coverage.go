@@ -9,8 +9,8 @@ import (
 // underWay is the reason for pages that are left while the crawl goes on.
 const underWay = "later"
 
-// AccountLeft adds to the coverage how many pages of each host are still queued, and why, and how
-// many were due and wait for a later cycle.
+// AccountLeft adds to the ledger, for each host, how many pages are still queued and why, and how
+// many due pages wait for a later cycle.
 func (c *Crawl) AccountLeft() error {
 	why := c.whyLeft(time.Now())
 	var events []batch.Uncollected

@@ -14,8 +14,8 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
-// concurrently.
+// Crawl visits hosts until no host has anything left, or its time is over. Its methods may be
+// called concurrently.
 type Crawl struct {
 	parts   *Parts
 	fail    context.CancelCauseFunc // breaks off the visits
@@ -39,7 +39,7 @@ type Crawl struct {
 
 // starts says whether hosts may still come into the gate.
 type starts struct {
-	now    int  // calls that may still bring some
+	now    int  // calls that may still bring hosts
 	ending bool // no further visit is to begin
 }
 
@@ -65,10 +65,10 @@ func (c *Crawl) Short() bool { return c.short }
 // Hosts returns the hosts of the crawl, in any order.
 func (c *Crawl) Hosts() []*Host { return c.hosts.All() }
 
-// Run visits the hosts, given with their seeds, until none has anything left or the crawl's time is
-// over. The visits that have begun by then are finished: a request that is broken off may still
-// reach the server, and nobody would know from when on to count the interval. If ctx ends, they are
-// broken off.
+// Run visits the hosts, given with their seeds, until no host has anything left or the crawl's time
+// is over. The visits that have begun by then are finished: a request that is broken off may still
+// reach the server, and nobody would know from when on to count the interval. Only if ctx ends,
+// these visits are broken off, and Run returns the cause.
 func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 	beginning, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -110,8 +110,8 @@ func (c *Crawl) endLocked(why error) {
 	loop.Offer(c.ends, why)
 }
 
-// Start takes hosts into the crawl, unless they are in it already. It reports whether they are
-// visited: a crawl that is ending takes none.
+// Start takes hosts into the crawl, unless they are in it already. It reports whether it took them:
+// a crawl that is ending takes no hosts.
 func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken bool, err error) {
 	if !c.started(1) {
 		c.started(-1)
@@ -121,8 +121,8 @@ func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken boo
 	return true, c.startAll(ctx, seeds)
 }
 
-// started counts the calls that may still bring hosts into the gate. It reports whether the crawl
-// goes on; while there are such calls, it does not end for want of hosts.
+// started adds n to the number of calls that may still bring hosts into the gate. While there are
+// such calls, the crawl does not end for want of hosts. It reports whether the crawl goes on.
 func (c *Crawl) started(n int) (goesOn bool) {
 	c.mu.Lock()
 	c.starts.now += n
@@ -153,7 +153,7 @@ func (c *Crawl) endIfExhausted() {
 	}
 }
 
-// Stop ends the visits to hosts, until Renew begins them again. When it returns, none of them is
+// Stop ends the visits to hosts, until Renew begins them again. When it returns, no such host is
 // being visited, and the pages in hand are stored. It fails only if ctx ends.
 func (c *Crawl) Stop(ctx context.Context, names []string) error {
 	c.started(1) // the crawl does not end meanwhile
@@ -177,8 +177,8 @@ func (c *Crawl) leave() {
 	}
 }
 
-// Renew changes the hosts of the crawl to the current list: their shares, seeds that are not in the
-// old one, and whether they have to wait. Those that now wait must have been stopped.
+// Renew brings the hosts of the crawl into line with the current list: their shares, seeds that the
+// old list lacks, and whether they have to wait. Hosts that now wait must have been stopped.
 func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 	c.started(1) // the crawl does not end meanwhile
 	defer c.started(-1)

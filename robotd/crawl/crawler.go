@@ -116,8 +116,8 @@ func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time
 // Current returns the crawl that is under way, or nil.
 func (r *Crawler) Current() *Crawl { return r.current.Load() }
 
-// Finish ends a cycle's crawl: it notes what the status shows of it, and takes its hosts out of the
-// gate.
+// Finish ends a cycle's crawl: it notes what the status shows of the crawl, takes the hosts out of
+// the gate, and saves what was learned of servers.
 func (r *Crawler) Finish(c *Crawl) error {
 	s := &summary{coverage: c.Coverage(time.Now())}
 	for _, h := range c.Hosts() {
@@ -128,8 +128,8 @@ func (r *Crawler) Finish(c *Crawl) error {
 	return r.parts.Servers.Save()
 }
 
-// Checkpoint makes what was collected durable against loss of power. Loss of the process alone
-// needs no such help.
+// Checkpoint makes what was collected durable against loss of power. A crash of the process alone
+// loses nothing anyway.
 func (r *Crawler) Checkpoint(ctx context.Context) error {
 	if c := r.Current(); c != nil {
 		return c.checkpoint(ctx)
@@ -224,9 +224,10 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 	return due, nil
 }
 
-// VisitWatched runs a short crawl between two cycles. It visits the hosts with a page that is due,
-// until they have nothing left or, at the time until, the next cycle is due. It makes no batch:
-// changes go into an express batch, the other pages into the next one. round is the last cycle's.
+// VisitWatched runs a short crawl between two cycles. It visits the hosts that have a due page,
+// until no host has anything left, the next cycle is due (until), or the round ends. It makes no
+// batch: changes go into an express batch, other pages into the next batch. round is the last
+// cycle's.
 func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
 	now := time.Now()
 	if !r.parts.Manners.Admission.MayVisit(now) {

@@ -11,7 +11,7 @@ import (
 // maxUnreached is how many of the hosts that are left out are named.
 const maxUnreached = 5
 
-// describe adds the crawl as it is at a time. hosts is how many hosts to describe; negative: all.
+// describe adds the state of the crawl to s. hosts is how many hosts to describe; negative: all.
 func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
 	at := c.describeGate(s, now)
 	loads := make(map[string]*Load)
@@ -47,8 +47,8 @@ func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
 	}
 }
 
-// describeGate adds the gate and the stages. It returns the places of hosts in the
-// gate.
+// describeGate adds the state of the gate and of the stages to s. It returns the hosts' places in
+// the gate, by name.
 func (c *Crawl) describeGate(s *Progress, now time.Time) map[string]*polite.Place {
 	places := c.parts.Manners.Gate.Survey()
 	s.Waiting = len(places)
@@ -145,7 +145,8 @@ func (c *Crawl) describeStages(s *Progress, now time.Time, due, late int) {
 	}
 }
 
-// patience returns for how long nothing may pass while something waits. Each fetch ends within it.
+// patience returns how long a stage may pass nothing while something waits. Each fetch ends within
+// that time.
 func (c *Crawl) patience() time.Duration {
 	return c.parts.Settings.Page.Timeout + c.parts.Settings.Page.Stall
 }

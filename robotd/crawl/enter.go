@@ -20,8 +20,9 @@ import (
 // LookUps is how many hosts are looked up at once.
 const LookUps = 32
 
-// startAll takes hosts into the crawl, given with their seeds. Every one can take links before the
-// first is visited. Otherwise a link between two of them would be taken for one that leads outside.
+// startAll takes hosts into the crawl, given with their seeds. Every host can take links before the
+// first host is visited. Otherwise a link between two of these hosts would be taken for a link that
+// leads outside.
 func (c *Crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 	var fresh []*Host
 	damaged := make(map[string]bool)
@@ -104,7 +105,8 @@ func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 	return slices.DeleteFunc(entries, func(e frontier.Entry) bool { return !share.Has(e.URL) })
 }
 
-// start looks up a host's address and lets it be visited, unless it has to wait for another robot.
+// start looks up a host's address and lets the host be visited, unless it has to wait for another
+// robot.
 func (c *Crawl) start(ctx context.Context, h *Host) error {
 	if h.waits.Load() {
 		return nil
@@ -144,7 +146,7 @@ func (c *Crawl) start(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// lookAgain returns the time between two questions for the addresses of hosts that have none.
+// lookAgain returns the time between two look-ups of hosts that have no address.
 func (c *Crawl) lookAgain() time.Duration {
 	const often = 15 * time.Minute
 	return min(often, c.parts.Settings.Network.Relearn)
@@ -174,8 +176,8 @@ func (c *Crawl) findLost(ctx context.Context) error {
 // atOnce is how many hosts are visited at once when a crawl begins.
 const atOnce = 200
 
-// firstVisit spreads the first visits to many hosts over an interval. Otherwise all would come at
-// the same moment, in this interval and in every later one.
+// firstVisit returns the time of a host's first visit. It is zero for the first atOnce hosts. The
+// others are spread over an interval, or all would come at the same moment of every interval.
 func (c *Crawl) firstVisit(from time.Time) time.Time {
 	n := c.begun.Add(1)
 	if n <= atOnce {

@@ -27,8 +27,8 @@ const maxPath = 2048
 // followed.
 const NotRecorded = "not_recorded"
 
-// extract finds out what the answer of a turn is, what it asks of those who use it, and where it
-// leads.
+// extract finds out what the answer of a turn is, which preferences it states, and what it links
+// to.
 func (t *turn) extract() {
 	t.links = links{crawl: t.crawl, host: t.host, page: t.entry.URL}
 	if t.err != nil {
@@ -57,8 +57,8 @@ func (t *turn) extract() {
 	}
 }
 
-// page finds a page's links, unless it is an answer of another kind in place of a page: a refusal,
-// a parked domain, an error page with status 200.
+// page finds a page's links, unless the answer is something else in place of a page: a refusal, a
+// parked domain, an error page with status 200.
 func (t *turn) page() {
 	c, h := t.crawl, t.host
 	body, err := t.resp.Bytes(page.MaxBytes + 1) // one more shows that there is more
@@ -130,7 +130,7 @@ func probePath() string {
 }
 
 // missing returns what the answer to a request for a page that cannot exist looks like; nil: the
-// answer says that there is no such page.
+// answer says that there is no such page, or cannot be compared.
 func (t *turn) missing(resp *fetch.Response, url string) *missing {
 	if resp.Status/100 == 3 {
 		if to, err := weburl.Parse(url, resp.Header.Get("Location"), nil); err == nil {
@@ -275,8 +275,7 @@ func (l *links) follow(url string, e frontier.Entry) {
 	l.found = append(l.found, found)
 }
 
-// mayFollow returns why no robot with these settings would follow a link, whatever the host; "": it
-// may.
+// mayFollow returns why no robot would follow a link, whatever its host; "": robots may.
 func mayFollow(url string) (why string) {
 	path := weburl.PathQuery(url)
 	if len(path) > maxPath {

@@ -77,7 +77,7 @@ func (t *turn) request() fetch.Request {
 }
 
 // compares reports whether the page is to be compared with the host's answer for pages that cannot
-// exist. A host's top page is not, since that answer may look like it.
+// exist. A seed, such as the top page, is not compared, since that answer may look like it.
 func (t *turn) compares() bool {
 	m := t.host.memory.missing
 	return m != nil && m.sketch != nil && t.entry.Depth > 0
@@ -92,8 +92,9 @@ func (t *turn) text() int {
 }
 
 // moved looks up the host's address again if that is due, or if nothing answered at the last visit.
-// It reports whether the host has another address now. The host's next turn is then there. Until
-// the manager knows the other address, the host is visited at the old one, as long as that answers.
+// It reports whether that ends the turn: if the host has moved, its next turn is at the other
+// address. Until the manager knows the other address, the host is visited at the old one, as long
+// as the old one answers.
 func (t *turn) moved(ctx context.Context) bool {
 	h := t.host
 	if t.addr != h.Home() { // on the way to a robots.txt elsewhere

@@ -51,8 +51,8 @@ func (s *Hosts) Add(h *Host) {
 	s.hosts[h.Name] = h
 }
 
-// Begin lets a host be visited: not before at, and not before an earlier run has promised. The host
-// must have an address and not be idle.
+// Begin lets a host be visited, neither before at nor before the time that Restraints keeps for the
+// host. The host must have an address and not be idle.
 func (s *Hosts) Begin(h *Host, at time.Time) {
 	if until := s.parts.Manners.Restraints.Get(h.Name).Until; at.Before(until) {
 		at = until
@@ -90,8 +90,8 @@ func (s *Hosts) setResting(h *Host, rests bool) {
 	}
 }
 
-// Exhausted reports whether no host has anything left, except those that rest: a cycle does not
-// wait for them.
+// Exhausted reports whether no host has anything left, apart from hosts that rest: a cycle does not
+// wait for hosts that rest.
 func (s *Hosts) Exhausted() bool { return int64(s.parts.Manners.Gate.Len()) <= s.resting.Load() }
 
 // Stop ends the visits to hosts. When it returns, none is being visited and the pages in hand are
@@ -179,8 +179,8 @@ func (h *Host) visited(status int, err error) {
 	h.last.Store(v)
 }
 
-// NoAnswer says why the last visit to the host got no answer; empty: it got an answer, or there was
-// no visit.
+// NoAnswer says why the host did not answer last: it has no address, or the last visit failed.
+// Empty: the host answered, or was not visited yet.
 func (h *Host) NoAnswer() string {
 	v := h.last.Load()
 	switch {
@@ -221,12 +221,12 @@ type rest struct {
 	why      atomic.Pointer[string] // why it waits longer than its address's interval; nil: it does not
 }
 
-// manyHungUp is at how many pages in a row a server must hang up before the server itself counts as
-// failing, and not a program behind these pages.
+// manyHungUp is the number of pages in a row at which a server must hang up before the server
+// itself counts as failing, and not a program behind these pages.
 const manyHungUp = 3
 
 // hangsUp notes that the server took the connection for a URL and closed it without a byte. It
-// reports whether the server does so for all pages.
+// reports whether the server has done so at manyHungUp pages in a row.
 func (r *rest) hangsUp(url string) bool {
 	if len(r.hungUp) < manyHungUp && !slices.Contains(r.hungUp, url) {
 		r.hungUp = append(r.hungUp, url)
@@ -260,7 +260,8 @@ func (h *Host) IsAt(addr netip.Addr) bool {
 	return at != nil && at.Addr() == addr
 }
 
-// Unreached reports whether the host is idle, as without an address, or rests because it fails.
+// Unreached reports whether the host is idle, for example without an address, or rests because it
+// fails.
 func (h *Host) Unreached() bool { return h.idle.Load() || h.rest.rests.Load() }
 
 // Share returns which URLs of the host are this robot's.
@@ -277,8 +278,8 @@ func (h *Host) Push(entries ...frontier.Entry) (int, error) {
 	return h.Front.Push(entries...)
 }
 
-// Checkpoint makes the host's queue durable against loss of power, if it has changed. segment does
-// that for its open segment.
+// Checkpoint makes the host's queue durable against loss of power, if it has changed. segment makes
+// the host's open segment durable.
 func (h *Host) Checkpoint(segment func() error) error {
 	if !h.dirty.Swap(false) {
 		return nil
@@ -292,7 +293,8 @@ func (h *Host) recovered() {
 	h.rest.why.Store(nil)
 }
 
-// crawlDelay returns what the host's robots.txt files ask for, as far as they are known.
+// crawlDelay returns the longest Crawl-delay in the host's robots.txt files, as far as they are
+// known.
 func (h *Host) crawlDelay(agent string) (delay time.Duration) {
 	for _, ru := range h.memory.rules {
 		if ru.Robots != nil {
@@ -302,8 +304,8 @@ func (h *Host) crawlDelay(agent string) (delay time.Duration) {
 	return delay
 }
 
-// Progress returns how far the host is, for the manager. The state is empty for a host that is not
-// begun, if it waits or is not idle.
+// Progress returns the host's progress, for the manager. The state is empty if the host is not
+// begun and either waits or is not idle.
 func (h *Host) Progress() wire.HostProgress {
 	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
 	if v := h.last.Load(); v != nil {

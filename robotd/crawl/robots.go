@@ -18,7 +18,8 @@ import (
 // maxRulesHops is how many redirects may lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
 
-// rulesOf returns the rules of a host's scheme: those of an earlier run if they are still fresh.
+// rulesOf returns the rules of a host's scheme. At first these are the stored rules, if they are
+// still fresh.
 func (t *turn) rulesOf(scheme string) *rules {
 	h := t.host
 	for _, ru := range h.memory.rules {
@@ -96,7 +97,7 @@ func (t *turn) fetchRules(ctx context.Context, ru *rules) {
 }
 
 // RobotsVerdict returns what follows from the answer to a request for a robots.txt, or from the
-// error in its place. Of a file that did not come whole nothing follows (RFC 9309, 2.3.1.4).
+// error in its place. A file that did not come whole says nothing (RFC 9309, 2.3.1.4).
 func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
 	status, body := 0, []byte(nil)
 	if err == nil {
@@ -108,8 +109,8 @@ func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
 	return polite.FromResponse(status, body, err)
 }
 
-// rulesElsewhere is elsewhere on the way to a robots.txt. If another host has the file, the
-// next access is to another address of that host, an interval later.
+// rulesElsewhere does for a robots.txt what elsewhere does for a page. If another host has the
+// file, the next access is to another address of that host, an interval later.
 func (t *turn) rulesElsewhere(ctx context.Context, ru *rules, err error) bool {
 	way := ru.way
 	name := weburl.Host(way.at)
@@ -200,7 +201,7 @@ func (t *turn) redirectRules(ctx context.Context, way *rulesWay, location string
 	return true, nil
 }
 
-// pushSitemaps queues the sitemaps that a robots.txt names, by URL or by path.
+// pushSitemaps queues the host's own sitemaps that its robots.txt names, by URL or by path.
 func (t *turn) pushSitemaps(ru *rules, read *preference.Robots) {
 	h := t.host
 	var entries []frontier.Entry

@@ -54,7 +54,7 @@ func (t *turn) store() {
 	t.out.More = !h.idle.Load() && !h.Front.Empty()
 }
 
-// settle is store for a host that is locked. An error is one of the disk.
+// settle is store for a host that is locked. Its errors are errors of the disk.
 func (t *turn) settle() error {
 	h, rec, set := t.host, &t.crawl.parts.Records, &t.crawl.parts.Settings.Page
 	var err error
@@ -176,8 +176,8 @@ func (t *turn) judgeServer() {
 	t.crawl.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
 }
 
-// queue puts the links into the queues of their hosts. first says that they were never queued: each
-// is counted once.
+// queue puts the links into the queues of their hosts. first says that the page was never stored
+// before: each link is counted once.
 func (l *links) queue(first bool) error {
 	c, rec := l.crawl, &l.crawl.parts.Records
 	byHost := make(map[*Host][]frontier.Entry)
@@ -232,8 +232,8 @@ func (l *links) queue(first bool) error {
 	return nil
 }
 
-// uncollected returns what became of the page, unless it was simply collected, and the links that
-// are not followed.
+// uncollected returns the ledger's lines about a page: why it was not simply collected, and the
+// links that are not followed.
 func (t *turn) uncollected() []batch.Uncollected {
 	events := t.links.cuts
 	enter := func(kind batch.Kind, reason string) {
@@ -370,7 +370,7 @@ func isPage(resp *fetch.Response, url string) bool {
 	return known == "" || media.IsHTML(known)
 }
 
-// Failed reports whether a status says that the page may come another time.
+// Failed reports whether a status is a failure after which the page is tried again.
 func Failed(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
 // Overloaded reports whether a status asks for fewer visits to the host. Other failures are faults

@@ -44,10 +44,10 @@ func (c *Crawl) visitHosts(ctx, beginning context.Context) {
 // maxRun is the time after which a visit asks for no further page.
 const maxRun = time.Minute
 
-// visit is the way of a page, from the gate that has handed out the host's address to the address
-// that goes back: the page is fetched, its links are found, and both are stored. By setting, a run
-// of pages goes this way, one after another over one connection. When beginning ends, the page in
-// hand is the last one. visit reports whether the turn was still the worker's when the fetch ended.
+// visit is the way of a page. The gate has handed out the host's address. visit fetches the page,
+// finds its links, stores both, and gives the address back. By setting, a run of pages goes this
+// way, one after another over one connection. When beginning ends, the page in hand is the last
+// one. visit reports whether the turn was still the worker's when the fetch ended.
 func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run fetch.Session
 	most := c.parts.Pace.RunPages(name)
@@ -170,8 +170,8 @@ func (t *turn) fail(err error) {
 	}
 }
 
-// watch looks after the fetches until ctx ends. A run that waits for its server lets another one
-// begin beside it, unless this machine is the slow one.
+// watch looks after the fetches until ctx ends. A run that waits for its server lets another run
+// begin beside it, unless this machine is what is slow.
 func (c *Crawl) watch(ctx context.Context) {
 	_ = loop.After(ctx, min(c.watchdog.stall/4, waitsLonger/2), func(context.Context) error {
 		long, lost := c.watchdog.look(time.Now())

@@ -21,5 +21,5 @@
 //
 // A hand may make requests only for a while (Terms.Lease) after its last ping that the head has
 // answered, on a clock that does not stop. So the head knows when a hand that it has lost makes no
-// further request, and only then takes the hand's turns as not made.
+// further request, and only then counts the hand's turns as not made.
 package fetch

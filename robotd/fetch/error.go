@@ -57,7 +57,7 @@ var (
 	errRefused = errors.New("a private or special address; allow private addresses in the settings if it is meant")
 )
 
-// kindError carries a kind from where it is known to classify.
+// kindError is an error whose kind is known where it occurs. classify reads the kind.
 type kindError struct {
 	kind Kind
 	err  error

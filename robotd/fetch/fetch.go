@@ -194,7 +194,7 @@ func (r *Response) Close() error {
 }
 
 // Get fetches one page over its own connection. If the body broke off, Response.Truncated is set.
-// If nothing of the page came, the error is an *Error.
+// Every error is an *Error.
 func (f *Fetcher) Get(ctx context.Context, req Request) (*Response, error) {
 	return f.timed(ctx, req, nil)
 }

@@ -35,13 +35,13 @@ type HandOptions struct {
 // Times of a hand.
 const (
 	greetTime  = 20 * time.Second // for connecting, until the head has named its terms
-	dialAgain  = time.Second      // after a lost connection; doubled up to the next
+	dialAgain  = time.Second      // after a lost connection; doubled, up to longest
 	longest    = 30 * time.Second
 	finishTime = 30 * time.Second // for the turns in hand when the hand is told to stop
 )
 
-// RunHand is a hand of a head until ctx ends, which is no error. It connects again after a lost
-// connection. If the head refuses the hand, the error says why.
+// RunHand works as a hand of a head until ctx ends, which is no error. It connects again after a
+// lost connection. It returns an error if the head refuses the hand or this machine's disk is full.
 func RunHand(ctx context.Context, opt HandOptions) error {
 	config, err := passTLS(opt.Pass)
 	if err != nil {
@@ -242,7 +242,7 @@ func (w *work) ping(ctx context.Context) error {
 // may reports whether a request may be made now.
 func (w *work) may() bool { return instant() < w.until.Load() }
 
-// pong prolongs the lease, counted from when the ping was sent.
+// pong prolongs the lease, counted from the time when the ping was sent.
 func (w *work) pong(number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,7 +307,8 @@ func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *
 	})
 }
 
-// do makes a turn and sends its result. An error is one of this machine.
+// do makes a turn and sends its result. An error ends the connection: this machine has failed, or
+// nothing can be sent.
 func (w *work) do(ctx context.Context, to *partWriter, t *turn, in *inHand) error {
 	t.Allowed, t.Progress = w.may, func() { in.moved.Store(true) }
 	began := time.Now()

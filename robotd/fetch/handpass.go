@@ -159,7 +159,7 @@ func RemoveHand(dir, name string) error {
 	return err
 }
 
-// passTLS returns a hand's side of connections, with what InviteHand has returned.
+// passTLS returns a hand's side of connections, made from what InviteHand has returned.
 func passTLS(pass []byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(pass, pass)
 	if err != nil || len(pair.Certificate) != 2 {

@@ -287,8 +287,8 @@ func (w *hand) outlast(progress func()) {
 	}
 }
 
-// open makes the response of what the hand has sent. A hand whose result is not right is sent away,
-// and its turn waits for the end of its lease.
+// open makes the response from what the hand has sent. If that is not right, open sends the hand
+// away, and waits until the hand's lease has ended.
 func (w *hand) open(req *Request, e *errand, given time.Time) (*Response, bool, error) {
 	fail := func(kind Kind, err error) error { return &Error{Kind: kind, URL: req.URL, Err: err} }
 	if e.failed != nil {

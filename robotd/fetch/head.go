@@ -53,13 +53,13 @@ type Head struct {
 	closed bool
 	hands  map[string]*hand
 	used   bool           // the file of outFile is there
-	lost   map[string]int // pages whose hands were lost, and how many
+	lost   map[string]int // by URL: how many hands were lost with the page
 }
 
 // mostLost is how many hands may be lost with a page before that counts as a failure of the page.
 const mostLost = 3
 
-// loses notes that a hand was lost, or not, with a page. It returns the kind of the turn's error.
+// loses notes whether a hand was lost while it had a page. It returns the kind of the turn's error.
 func (h *Head) loses(url string, lost bool) Kind {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Source gets pages: a Fetcher does, or other machines for this one.
+// Source gets pages: a Fetcher by itself, a Head by its hands.
 type Source interface {
 	Get(ctx context.Context, req Request) (*Response, error)
 	Run() Session

@@ -54,9 +54,9 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 	return finished, err
 }
 
-// finishCollected finishes the collected entries of the queue. Entries before the last of them,
-// which may have been finished or not, go to the end of the queue. A page that was fetched twice,
-// after a power failure, is no longer in the queue: its second copy does no harm.
+// finishCollected finishes the collected entries of the queue. Other entries before the last
+// collected one may have been finished or not: they go to the end of the queue. A page that was
+// fetched twice, after a power failure, is no longer in the queue: its second copy does no harm.
 func (h *Host) finishCollected(collected map[string]Cell, segment string, done, end int64) (finished bool, err error) {
 	last, err := h.lastOf(collected)
 	for err == nil && h.last.consumed <= last {

@@ -35,9 +35,9 @@
 // state. It has each page's last visit and its history of changes. It is searched on disk, so
 // neither searching nor merging uses more memory for hosts with more pages.
 //
-// A kept engine was measured in its place, with 10^6 URLs on 100 hosts: pebble 2.1.7 took 5 to 24
-// times as long for each URL that was queued, found again or finished, and 83 MB of memory where
-// this package takes 21. A program with nothing but pebble has 17 MB, robotd 6.
+// An embedded database was measured in place of this package, with 10^6 URLs on 100 hosts: pebble
+// 2.1.7 took 5 to 24 times as long for each URL that was queued, found again or finished, and 83 MB
+// of memory where this package takes 21. A program with nothing but pebble has 17 MB, robotd 6.
 //
 // # Seen URLs
 //

@@ -41,10 +41,10 @@ func (f *Frontier) Has(name string) bool {
 // TempFile returns an open file for a hand-over. The next Open deletes it, if the caller does not.
 func (f *Frontier) TempFile() (*os.File, error) { return os.CreateTemp(f.temp(), "handover") }
 
-// Export writes what the host's next robot needs to go on with it: the body of a hand-over. No page
-// may be in hand. states says whether pages of earlier cycles are to be in it. queued reports
-// whether these are in the queue already, and lines how many lines were written. Of a damaged host
-// it writes nothing.
+// Export writes the body of a hand-over: what the host's next robot needs to go on. No page may be
+// in hand. With states, the body has the pages of earlier cycles. queued reports whether these
+// pages are in the queue already, and lines how many lines were written. If the host is damaged,
+// Export writes nothing.
 func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err err
 }
 
 // Import enters an unknown host from the body of a hand-over. The body may inflate to limit bytes.
-// Its error is ErrHandover if the body is wrong; then nothing has changed. queued is what Export
+// If the body is wrong, the error wraps ErrHandover, and nothing has changed. queued is what Export
 // has returned.
 func (f *Frontier) Import(name string, body io.Reader, limit int64, queued bool) (err error) {
 	f.mu.Lock()
@@ -132,8 +132,8 @@ func importInto(dir, name string, cycle int64, body io.Reader, limit int64, queu
 	return os.WriteFile(filePath(dir, cycle, "journal"), m.line(), 0o644)
 }
 
-// importer reads a body. It writes what it has understood anew, so that nothing else gets into the
-// files.
+// importer reads a body. It writes each line anew from what it has understood, so that nothing else
+// gets into the files.
 type importer struct {
 	host       string
 	log, state *bufio.Writer // their errors show when they are flushed

@@ -124,7 +124,7 @@ func (h *Host) Empty() bool {
 	return h.last.consumed >= h.logSize && h.lane.len() == 0
 }
 
-// Begun reports whether a page of the host was finished or postponed in this cycle.
+// Begun reports whether a page of the queue was finished or postponed in this cycle.
 func (h *Host) Begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,7 +30,8 @@ type linkLog struct {
 	hashes []byte     // not in the file yet
 }
 
-// CountLinks counts the links of a page that is visited for the first time.
+// CountLinks counts the links of a page at its first visit, unless the host has fewer than
+// countFrom URLs.
 func (h *Host) CountLinks(entries []Entry) error {
 	if h.Len() < countFrom {
 		return nil

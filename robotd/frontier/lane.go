@@ -60,8 +60,8 @@ func (l *lane) len() int {
 	return len(l.waiting)
 }
 
-// first returns the lane's page in hand, if any. Unless a page of the queue is in hand, it takes
-// the next one from the lane.
+// first returns the lane's page in hand, or nil. If neither the lane nor the queue has a page in
+// hand, it takes the lane's next page. queued says that the queue has one.
 func (l *lane) first(queued bool) *Entry {
 	if l == nil {
 		return nil

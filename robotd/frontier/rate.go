@@ -61,7 +61,7 @@ func NextVisits(n, hits, floor int) int {
 	return max(next, floor, 1)
 }
 
-// Daily is the state of that rule for a page.
+// Daily is the state of NextVisits for a page.
 type Daily struct {
 	Times int // visits a day; 0: not known yet
 	Hits  int // visits today that found a change
@@ -80,10 +80,10 @@ func (d *Daily) Observe(newDay, changed bool) {
 }
 
 // EstimateRates estimates the changes a day of every page. How rates are spread over the pages is
-// learned from all of them, as weights of a grid of rates (Laird, "Nonparametric maximum
-// likelihood estimation of a mixing distribution", 1978, on a grid, smoothed). A page's rate is
-// its expectation given that and the page's own visits, so that pages with few visits are treated
-// like the others.
+// learned from all of them, as weights of a grid of rates (Laird, "Nonparametric maximum likelihood
+// estimation of a mixing distribution", 1978, on a grid, smoothed). A page's rate is its
+// expectation given this spread and the page's own visits, so that pages with few visits are
+// treated like the others.
 func EstimateRates(pages []Changes) []float64 {
 	spread := learnSpread(pages)
 	rates := make([]float64, len(pages))

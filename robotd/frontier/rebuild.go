@@ -20,9 +20,9 @@ func (h *Host) Damaged() bool {
 // cycle's pages in segments and batches, in any order. segment and end are the name and length of
 // the host's open segment ("" and 0 if there is none). Collected pages are finished. The links in
 // the lost lines must be pushed again by the caller, from the same pages; unseen is the number of
-// pages that are finished but not among them. If there are any, the next cycle must find their
-// links: Rebuild drops all visits, so that every page is archived in full. A flag file exists until
-// all is written, so that a crash leads here again.
+// finished pages that are not in collected. If there are any, the next cycle must find their links:
+// Rebuild drops all visits, so that every page is archived in full. A flag file exists until all is
+// written, so that a crash leads here again.
 func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 )
 
 // EachKnown calls fn for every page of earlier cycles. The order does not change within a cycle. A
-// page that was found but never visited has no visit. It reports whether there are unreadable
-// pages, too.
+// page that was found but never visited has no visit. EachKnown reports whether any pages are
+// unreadable.
 func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
 	return eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		fn(k.entry, k.visit)
@@ -68,8 +68,8 @@ func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 
 const pushChunk = 1000 // pages
 
-// inTurn calls fn with the pages of earlier cycles that have the given turn, some at a time. If
-// turns is nil, that is all pages. It reports whether there are unreadable pages, too.
+// inTurn calls fn with the pages of earlier cycles that have the given turn, or with all pages if
+// turns is nil, some at a time. It reports whether any pages are unreadable.
 func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged bool, err error) {
 	var some []known
 	at := 0
@@ -108,8 +108,8 @@ func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 	return total, err
 }
 
-// deferKnown marks pages as seen and returns their number: those whose turn is Later or, if turns
-// is nil, all that are not queued.
+// deferKnown marks as seen the pages whose turn is Later or, if turns is nil, all pages. It returns
+// how many of these were not queued.
 func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	_, err = h.inTurn(turns, Later, func(pages []known) error {
 		h.mu.Lock()

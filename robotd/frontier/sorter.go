@@ -46,7 +46,7 @@ func (s *sorter) source() (knownSource, error) {
 	return &sorted{host: s.host, rows: rows}, err
 }
 
-// sorted is the visits of a sorter.
+// sorted has the visits of a sorter, in the order of their keys.
 type sorted struct {
 	host string
 	rows *sortedrun.Merged

@@ -39,7 +39,7 @@ func assumed() (s spread) {
 	return s
 }
 
-// learnSpread learns the spread from pages by expectation and maximization.
+// learnSpread learns the spread from pages by the expectation-maximization algorithm.
 func learnSpread(pages []Changes) spread {
 	prior := assumed()
 	s := prior
@@ -81,7 +81,7 @@ func (s *spread) expect(c *Changes) float64 {
 	return math.Exp(mean)
 }
 
-// given returns the spread given a page's likelihood.
+// given returns the probability of each rate for a page whose visits have this likelihood.
 func (s *spread) given(likely *spread) (p spread) {
 	sum := 0.0
 	for n := range p {

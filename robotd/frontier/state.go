@@ -154,7 +154,7 @@ type stateReader struct {
 	damaged bool              // lines are lost; only final at the end
 	ended   bool
 	pages   int
-	cycle   int64 // the last one in it
+	cycle   int64 // the last cycle that is merged into the file
 }
 
 func openState(path, host string) (*stateReader, error) {

@@ -56,8 +56,8 @@ func (s *Session) subscribeAndRefresh(ctx context.Context) error {
 	return s.Refresh(ctx)
 }
 
-// whyNoList returns the error to show after the service was asked with the error err. vain reports
-// whether only a person can help.
+// whyNoList returns the error to show when there is no list. err is the error of asking the
+// service. vain reports whether only a person can help.
 func (s *Session) whyNoList(err error) (why error, vain bool) {
 	if advice, needed := client.Advice(err); needed {
 		return fmt.Errorf("%w; %s", err, advice), true

@@ -23,7 +23,7 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// Passing passes hosts on: it hands over those that the robot has lost, and takes over those that
+// Passing passes hosts on: it hands over hosts that the robot has lost, and takes over hosts that
 // it has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
 // concurrently.
 type Passing struct {
@@ -47,7 +47,8 @@ type Passing struct {
 const patience = 3
 
 // handOver sends what the robot knows of hosts that it does not visit any more. A refusal by the
-// service is only logged. An error says that the service could not be reached: try again.
+// service is only logged. After an error, of the service or of the disk, the caller should try
+// again.
 func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
 	var unsettled map[string]bool
 	for _, name := range names {
@@ -164,8 +165,8 @@ func restOf(r polite.Restraint, now time.Time) wire.HandoverRest {
 }
 
 // takeOver gets the files that other robots hand over, by their digests, and enters what they say.
-// A host whose file is wrong begins anew. An error says that the service could not be reached, or
-// that the disk failed: try again.
+// A host whose file is wrong begins anew. After an error, of the service or of the disk, the caller
+// should try again.
 func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
 	for _, name := range names {
 		digest := digests[name]
@@ -257,8 +258,8 @@ func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 	return p.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
 }
 
-// rest keeps the interval at hosts that another robot may have visited a moment ago.
-// set has the intervals that operators have set, by host.
+// rest keeps the interval at hosts that another robot may have visited a moment ago. set has the
+// intervals that operators have set, by host.
 func (p *Passing) rest(names []string, set map[string]time.Duration) error {
 	now := time.Now()
 	for _, name := range names {

@@ -10,8 +10,8 @@ import (
 	"sheaf/robotd/polite"
 )
 
-// Beat tells the manager how far the robot is, and carries out its orders. An error is one of the
-// robot's own: a manager that is away is told the next time.
+// Beat tells the manager how far the robot is, and carries out the manager's orders. Its errors are
+// the robot's own: a manager that is away is told the next time.
 func (s *Session) Beat(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -130,7 +130,7 @@ func (s *Session) passOn(ctx context.Context) {
 	}
 }
 
-// obey carries out the manager's orders. sent is from before they were asked for.
+// obey carries out the manager's orders. sent is a time before the robot asked for them.
 func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Orders) error {
 	for _, d := range orders.Directives {
 		var err error

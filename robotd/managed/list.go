@@ -13,7 +13,7 @@ import (
 )
 
 // Ask asks the manager for a restart (P4) and for changes of the list (P1), and reports what was
-// found (P2).
+// found (P2). It logs all errors and returns nil.
 func (s *Session) Ask(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -137,7 +137,8 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.
 	return nil
 }
 
-// TellMoves tells the manager which hosts have moved, and works by the list that follows.
+// TellMoves tells the manager which hosts have moved, and works by the list that follows. It logs
+// all errors and returns nil.
 func (s *Session) TellMoves(ctx context.Context) error {
 	found := s.opt.Moves.Found()
 	if len(found) == 0 {

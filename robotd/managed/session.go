@@ -60,8 +60,8 @@ func New(opt Options) *Session {
 	return &Session{opt: opt, progress: opt.Prober.progress, gained: make(chan struct{}, 1)}
 }
 
-// Subscribe tells the manager that the robot takes part (P5), unless the manager has heard that in
-// this run.
+// Subscribe tells the manager that the robot takes part (P5), unless this process has told it
+// already.
 func (s *Session) Subscribe(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -80,8 +80,8 @@ func (s *Session) subscribe(ctx context.Context) error {
 // Gained has an element when the list has got hosts that no crawl visits.
 func (s *Session) Gained() <-chan struct{} { return s.gained }
 
-// TakeGained reports whether Gained has an element, and removes it: all hosts of the list are
-// visited now.
+// TakeGained removes the element of Gained, since all hosts of the list are visited now. It reports
+// whether there was an element.
 func (s *Session) TakeGained() bool {
 	select {
 	case <-s.gained:
@@ -122,8 +122,8 @@ func (s *Session) HandIn(ctx context.Context) {
 	}
 }
 
-// AskWatches asks the manager which pages consumers watch. New ones are queued at once. An error is
-// one of the disk.
+// AskWatches asks the manager which pages consumers watch. It queues new pages at once. Its errors
+// are errors of the disk.
 func (s *Session) AskWatches(ctx context.Context) error {
 	pages := s.opt.Records.Watched
 	list, etag, err := s.opt.Client.Watches(ctx, pages.ETag())

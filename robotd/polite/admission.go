@@ -80,7 +80,7 @@ func NewAdmission(cfg *config.Config, gate *Gate, guard *Guard, lease *Lease, lo
 func SitePause(dir string) (*Pause, error) { return OpenPause(filepath.Join(dir, pauseFile)) }
 
 // Opening returns the beginning and the end of the present or next time in which hosts may be
-// visited; zero: it has no end.
+// visited; a zero end: there is none.
 func (c *Admission) Opening(now time.Time) (from, until time.Time) {
 	left, _, leased := c.lease.Left()
 	if c.Paused() || c.guard.Short() != "" || leased && left <= 0 {
@@ -105,7 +105,8 @@ func (c *Admission) Planned(now time.Time) (from, until time.Time) {
 	return WindowAfter(c.plan, from, now)
 }
 
-// WindowAfter returns the opening of the window that contains from, or the next one.
+// WindowAfter returns the opening of the window that contains from, or the next opening. If there
+// is neither, both times are Never after now.
 func WindowAfter(plan config.Plan, from, now time.Time) (time.Time, time.Time) {
 	from, ok := plan.Window.Next(from)
 	if !ok {
@@ -207,7 +208,7 @@ func (c *Admission) Watch(ctx context.Context, seal func(context.Context) error)
 	}
 }
 
-// wait waits for something that opens or closes the gate, and reports whether it has closed.
+// wait waits for something that opens or closes the gate, and reports whether the gate has closed.
 func (c *Admission) wait(ctx context.Context, end <-chan time.Time) (closed bool) {
 	select {
 	case <-ctx.Done():

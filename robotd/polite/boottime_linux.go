@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime returns a name for the present run of the machine and the time since its start. That
-// time goes on while the process is stopped and while the machine sleeps, and is not changed when
-// the machine's clock is set (CLOCK_BOOTTIME, clock_gettime(2)).
+// bootTime returns a name for the machine's present boot and the time since then. That time goes on
+// while the process is stopped and while the machine sleeps, and is not changed when the machine's
+// clock is set (CLOCK_BOOTTIME, clock_gettime(2)).
 func bootTime() (boot string, now time.Duration) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil { // every Linux since 2.6.39 has it

@@ -22,7 +22,7 @@ type Usage struct {
 	MonthBytes int64  `json:"month_bytes"`
 }
 
-// Restore sets the usage of an earlier run.
+// Restore sets the usage that an earlier process has saved.
 func (b *Budget) Restore(u Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,9 +29,9 @@ type GateOptions struct {
 	// Group maps an address to the one that stands for its group. Nil means that each address
 	// counts for itself.
 	Group func(netip.Addr) netip.Addr
-	// Recall returns what an earlier run has saved for an address or group: a time before which not
-	// to visit, and an interval longer than Interval. Nil means that nothing is saved. It must not
-	// call the gate.
+	// Recall returns what was saved for an address or group before the start: a time before which
+	// not to visit, and an interval longer than Interval. Nil means that nothing is saved. It must
+	// not call the gate.
 	Recall func(netip.Addr) (until time.Time, interval time.Duration)
 	// Allow returns the first time from now on when a run may start at an address or group for
 	// reasons other than the interval, such as other robots that visit it. Nil allows any time. It
@@ -119,7 +119,8 @@ func (g *Gate) Add(addr netip.Addr, host string) {
 	g.AddAt(addr, host, time.Time{})
 }
 
-// AddAt is Add for a host that must not be visited before t.
+// AddAt is Add for a host that must not be visited before t. A host that is in the gate already
+// keeps its time.
 func (g *Gate) AddAt(addr netip.Addr, host string, t time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -294,8 +295,8 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
-// Late returns the number of addresses whose next run has been due for the time by or longer, and
-// that still wait for a call of Next.
+// Late returns the number of addresses whose next run has been due for at least the time by, and
+// still waits for a call of Next.
 func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -370,7 +371,7 @@ func (s *slot) place() *int         { return &s.index }
 func (v *visit) before(w *visit) bool { return v.at.Before(w.at) }
 func (v *visit) place() *int          { return &v.index }
 
-// queued is an element of a queue. It knows its place in it.
+// queued is an element of a queue. It knows its place in the queue.
 type queued[T any] interface {
 	before(T) bool
 	place() *int // -1: not in the queue

@@ -13,15 +13,14 @@ import (
 
 // Lease says for how long the robot may visit its hosts without hearing from the manager. After
 // that the manager may have given them to other robots. Each answer to a list or a heartbeat renews
-// it. The time counts from when the robot sent the request, on a clock that goes on while the
-// process or the machine is stopped. The lease is kept in a file. A restart of the machine begins
-// this clock anew, and so ends the lease until it is renewed. Its methods may be called
-// concurrently.
+// it. The time counts from the sending of the request, on a clock that goes on while the process or
+// the machine is stopped. The lease is kept in a file. A restart of the machine begins this clock
+// anew, and so ends the lease until it is renewed. Its methods may be called concurrently.
 //
 // A robot that was never given a lease may visit its hosts for ever. So may a nil Lease.
 type Lease struct {
 	path    string
-	changes chan struct{} // has an element after a renewal
+	changes chan struct{} // has an element after a change
 
 	mu  sync.Mutex // guards rec
 	rec leaseRecord
@@ -56,7 +55,7 @@ func OpenLease(path string, leased bool) (*Lease, error) {
 	return l, config.LoadJSON(path, &l.rec)
 }
 
-// Renew takes in the lease of an answer. sent is from before the request was sent.
+// Renew takes in the lease of an answer. sent is a time before the request was sent.
 func (l *Lease) Renew(sent Instant, lease wire.Lease) error {
 	if !lease.Renewed {
 		return nil
@@ -83,7 +82,7 @@ func (l *Lease) set(rec leaseRecord) error {
 	return config.SaveJSON(l.path, rec)
 }
 
-// Changes has an element after a renewal.
+// Changes has an element after the lease was renewed or ended.
 func (l *Lease) Changes() <-chan struct{} {
 	if l == nil {
 		return nil

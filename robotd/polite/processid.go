@@ -5,5 +5,5 @@ import (
 	"sync"
 )
 
-// processID returns a name for the present run of the process.
+// processID returns a random name for this process.
 var processID = sync.OnceValue(rand.Text)

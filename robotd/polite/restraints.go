@@ -58,7 +58,7 @@ func (r *Restraints) Keep(name string, s Restraint, usual time.Duration) error {
 // rewritten.
 const slack = 4096
 
-// OpenRestraints reads what an earlier run has stored. As the time of the last visits is unknown,
+// OpenRestraints reads what was stored before the start. As the time of the last visits is unknown,
 // every interval begins now.
 func OpenRestraints(path string) (*Restraints, error) {
 	r := &Restraints{path: path, held: make(map[string]Restraint)}
@@ -127,7 +127,7 @@ func (r *Restraints) rewrite(now time.Time) error {
 	return err
 }
 
-// Get returns the restraint of a host, or of an address as text; zero if there is none.
+// Get returns the restraint of a host, or of an address by its AddressName; zero if there is none.
 func (r *Restraints) Get(name string) Restraint {
 	r.mu.Lock()
 	defer r.mu.Unlock()

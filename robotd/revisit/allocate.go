@@ -10,13 +10,13 @@ type Group struct {
 }
 
 // Allocate divides a budget of visits a day among pages so that the up-to-date copies count as much
-// as possible: the last visit to each page gains as much as that of any other. A page that changes
-// Rate times a day at random and is visited f times a day at even intervals is up to date for the
-// share (1−e^−r)/r of the time, with r = Rate/f (Cho and Garcia-Molina, "Synchronizing a database
-// to improve freshness", 2000). Allocate returns the visits a day to one page of each group. Pages
-// that change too fast to follow get no visits beyond floor, the least number of visits a day for
-// any page. most is the limit for a page; 0 means none. Pages with rate 0 get floor. The visits add
-// up to the budget, or to what the limits allow.
+// as possible: then the last visit to one page gains as much as the last visit to any other page. A
+// page that changes Rate times a day at random and is visited f times a day at even intervals is up
+// to date for the share (1−e^−r)/r of the time, with r = Rate/f (Cho and Garcia-Molina,
+// "Synchronizing a database to improve freshness", 2000). Allocate returns the visits a day to one
+// page of each group. Pages that change too fast to follow get no visits beyond floor, the least
+// number of visits a day for any page. most is the limit for a page; 0 means none. Pages with rate
+// 0 get floor. The visits add up to the budget, or to what the limits allow.
 func Allocate(groups []Group, budget, floor, most float64) []float64 {
 	if most <= 0 {
 		most = math.Inf(1)

@@ -1,8 +1,8 @@
 // Package revisit decides which pages are visited again, and when.
 //
-// A Chooser decides which of a host's known pages a cycle visits, and at which hours. It learns
-// from each visit how the page changes. Hours learns how fast the server is at each hour, and
-// Servers keeps that in files.
+// A Chooser decides which of a host's known pages a cycle visits. Learn learns from each visit how
+// the page changes. Hours learns how fast the server is at each hour, and decides when a host's
+// visit begins. Servers keeps that in a file.
 //
 // # Watched pages and orders
 //

@@ -72,9 +72,9 @@ func (h *ServerHours) Estimate(hour int) float64 {
 	return sum / weight
 }
 
-// Spread returns the hours for k visits a day: among the evenly spaced sets floor(o+24i/k), the one
-// that is fastest in total. It prefers the set with the most hours that may allows, and leaves out
-// the set's other hours. It returns false if may allows none.
+// Spread returns the hours for k visits a day. Of the evenly spaced sets floor(o+24i/k) it takes
+// the one with the most hours that may allows, and among equals the one that is fastest in total.
+// It leaves out the set's other hours. It returns false if may allows no hour.
 func (h *ServerHours) Spread(k int, may func(hour int) bool) ([]int, bool) {
 	k = max(1, min(k, 24))
 	var best []int

@@ -12,8 +12,9 @@ import (
 // manyVisits is how many visits to a page are remembered in full.
 const manyVisits = 60
 
-// Learn adds a visit at a time to the history of a page. v is what the visit found, past what was
-// known before it. changed says that the page was not as before. Days begin and end in the zone.
+// Learn gives v the history in past, and adds the visit at the given time. v is what the visit
+// found, and past what was known before. changed says that the page was not as before. Days begin
+// and end in the zone.
 func Learn(v *frontier.Visit, past frontier.Visit, at time.Time, changed bool, zone *time.Location) {
 	v.History = past.History
 	last := v.Last
@@ -56,7 +57,8 @@ type Hours struct {
 	Use     bool // visits begin in the hours at which servers are fast
 }
 
-// Observe takes in an answer that began at start. s is the host's, home its address.
+// Observe takes in an answer that began at start. s is the host's Speed, and home the host's
+// address.
 func (h *Hours) Observe(host string, home netip.Addr, s *Speed, start time.Time, bytes int64, took time.Duration) {
 	if hour := start.Truncate(time.Hour); !s.hour.Equal(hour) {
 		h.End(host, home, s)

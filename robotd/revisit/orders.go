@@ -29,7 +29,7 @@ type Orders struct {
 	taken   []string             // orders that the manager does not know yet to have arrived
 }
 
-// OpenOrders reads what an earlier run left.
+// OpenOrders reads the orders that an earlier process left.
 func OpenOrders(opt PagesOptions, log *slog.Logger) (*Orders, error) {
 	o := &Orders{path: filepath.Join(opt.Dir, "ordered.json"), opt: opt, log: log, waiting: make(map[string]time.Time)}
 	return o, config.LoadJSON(o.path, &o.waiting)
@@ -72,7 +72,8 @@ func (o *Orders) Waiting() []string {
 }
 
 // Due adds to due the pages of the hosts that wait: up to maxOrdered pages of each, its seeds first
-// and then its known pages. A host that may not be visited now goes on waiting.
+// and then its known pages. A host that may not be visited now goes on waiting; one that is not
+// assigned is dropped.
 func (o *Orders) Due(now time.Time, due map[string][]frontier.Entry) error {
 	names := o.Waiting()
 	if len(names) == 0 {

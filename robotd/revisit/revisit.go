@@ -95,7 +95,8 @@ func group(pages []Page, rates []float64) groups {
 }
 
 // Share divides a capacity among users that want the given amounts. Users that want less than an
-// even share leave the rest to the others. It returns the most that any user may get.
+// even share leave the rest to the others. It returns the most that any user may get: infinity if
+// all get what they want.
 func Share(wants []int, capacity float64) float64 {
 	wants = slices.Clone(wants)
 	slices.Sort(wants)

@@ -23,7 +23,7 @@ type Round struct {
 const leastRound = 64
 
 // NewRound returns the round of a cycle. It depends only on the settings and the cycle's beginning,
-// so a robot that was killed goes on with the same one.
+// so a robot that was killed goes on with the same round.
 func NewRound(cfg *config.Config, plan config.Plan, cycle int64, began time.Time) Round {
 	round := Round{Cycle: cycle, Began: began}
 	if cfg.For > 0 {

@@ -46,7 +46,7 @@ type Servers struct {
 	dirty bool
 }
 
-// OpenServers reads what an earlier run has saved. It skips damaged lines.
+// OpenServers reads what an earlier process has saved. It skips damaged lines.
 func OpenServers(path string) (*Servers, error) {
 	s := &Servers{path: path, all: make(map[string]*packed)}
 	_, err := files.EachLine(path, 0, func(line []byte, _ int64) error {

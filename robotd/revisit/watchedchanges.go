@@ -11,7 +11,7 @@ import (
 
 // Stored takes note of a page's record that was stored. past is what was known of the page before
 // the visit, and now what is known after it. known says that a full copy was known before. If the
-// record is a change of a watched page, or of a page that somebody wants to have saved now, its
+// record is a change of a watched page, or any record of a page that somebody wants saved now, its
 // host is due for an express batch. The caller must have the host's turn.
 func (p *Pages) Stored(host string, e frontier.Entry, rec *archive.Record, past, now frontier.Visit, known bool) error {
 	p.mu.Lock()
@@ -39,7 +39,7 @@ func (p *Pages) TakeChanged(now time.Time, rest time.Duration) map[string]bool {
 	return hosts
 }
 
-// Sealed notes that the hosts that were taken are in a batch.
+// Sealed notes that the hosts that TakeChanged gave out are in a batch.
 func (p *Pages) Sealed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,8 +37,8 @@ type PagesOptions struct {
 }
 
 // Pages are the pages that consumers watch. They are visited in every cycle, and within it as often
-// as they change. A change goes into a small batch of its host alone, which is sent at once. The
-// list outlasts the process. The methods may be called concurrently.
+// as they change. The hosts with changes go into a small batch of their own, which is sent at once.
+// The list outlasts the process. The methods may be called concurrently.
 type Pages struct {
 	opt PagesOptions
 
@@ -56,7 +56,7 @@ type savedList struct {
 	Watches []wire.WatchOrder `json:"watches"`
 }
 
-// OpenPages reads what an earlier run left.
+// OpenPages reads the list and the changes that an earlier process left.
 func OpenPages(opt PagesOptions) (*Pages, error) {
 	p := &Pages{opt: opt, changed: make(map[string]bool), hosts: make(map[string]*hostPages)}
 	var saved savedList

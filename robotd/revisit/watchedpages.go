@@ -210,8 +210,7 @@ func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) boo
 	return ok && (!at.Before(began) || time.Since(at) < p.opt.Settings.Every)
 }
 
-// takeMet reports whether the cycle's queue has visited a page since Due gave it out. It reports
-// that once.
+// takeMet reports, only once, whether the cycle's queue has visited a page since Due gave it out.
 func (p *Pages) takeMet(host, url string) (met bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

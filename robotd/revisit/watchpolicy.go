@@ -9,11 +9,11 @@ import (
 )
 
 // WatchPolicy says how often to visit pages whose changes somebody waits for. It aims for a short
-// delay, not for freshness: Allocate gives up pages that change too fast to follow, and those are
-// the ones that are waited for. A page gets visitsPerChange visits for each expected change, so
-// that on average a change waits for an eighth of the time between two changes. If the server has
-// no room for that, the visits are in proportion to the square roots of the rates, which minimizes
-// the total delay of its pages' changes. With the rule Paper, a page gets the visits a day that
+// delay, not for freshness: Allocate gives up pages that change too fast to follow, but consumers
+// wait for just these pages. A page gets visitsPerChange visits for each expected change, so that
+// on average a change waits for an eighth of the time between two changes. If the server has no
+// room for that, the visits are in proportion to the square roots of the rates, which minimizes the
+// total delay of its pages' changes. With the rule Paper, a page gets the visits a day that
 // NextVisits gives it instead.
 type WatchPolicy struct {
 	By    config.Rule

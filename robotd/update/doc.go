@@ -3,9 +3,9 @@
 //
 // Two processes share the work. The supervisor is the program that the administrator installed. It
 // never replaces itself, so nothing that is fetched can break it. It starts the current program as
-// its child, and again whenever that ends. The child, the robot, reports to the manager and may be
-// offered a release. It verifies and fetches the release, records it for a trial, and ends. The
-// supervisor then starts the new program; the old one stays beside it. When the new program has
+// its child, and again whenever the child ends. The child, the robot, reports to the manager and
+// may be offered a release. It verifies and fetches the release, records it for a trial, and ends.
+// The supervisor then starts the new program; the old one stays beside it. When the new program has
 // reported to the manager, it tells the supervisor through a pipe, and is the current program from
 // then on. If it ends three times before that, or if the time of the trial is over, the supervisor
 // kills it and starts the old one.

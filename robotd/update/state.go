@@ -80,7 +80,6 @@ func (s *state) again(counter int64, now time.Time) bool {
 	return true
 }
 
-// path returns the path of the program in the folder dir.
 func (p Program) path(dir string) string {
 	return filepath.Join(dir, fmt.Sprintf("robotd-%d", p.Counter))
 }

@@ -82,8 +82,7 @@ func (v *Supervisor) lock() (*os.File, error) {
 	return f, nil
 }
 
-// once runs one program until it ends. It reports whether to start another one, new or old, at
-// once.
+// once runs one program until it ends. It reports whether the next program is to start at once.
 func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
 	s, err := v.settle()
 	if err != nil {
