@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ErrInvalidRules says that a rule is not valid.
+// ErrInvalidRules says that a rule cannot be added. The error names the wrong key.
 var ErrInvalidRules = errors.New("access rule cannot be as given")
 
 // Rule hides a part of the archive from all readers to whom it is not open.
@@ -197,7 +197,7 @@ func ParseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%.100q is no time; write 2027-04-01 or 2027-04-01T09:00:00+09:00", text)
 }
 
-// ParseNetwork parses an address or a network.
+// ParseNetwork parses a network, such as 192.0.2.0/24, or an address, which is a network of one.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil
