@@ -43,7 +43,7 @@ func allSearches() int { return 4 * max(2, runtime.GOMAXPROCS(0)) }
 // concurrently. A leave may be called again.
 type Limits struct{ searches, lists, polls, bodies, answers *gate }
 
-// NewLimits returns the limits of one service.
+// NewLimits returns limits that all handlers of a service must share.
 func NewLimits() *Limits {
 	return &Limits{
 		searches: newGate(accountSearches, allSearches(), "searches", "searches"),

@@ -16,7 +16,8 @@ import (
 	"sheaf/serve/library"
 )
 
-// Sender sends files. It may be used by many goroutines at once.
+// Sender sends files to consumers and records the transfers. It may be used by many goroutines at
+// once.
 type Sender struct {
 	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil

@@ -18,8 +18,7 @@ import (
 
 // mementos are the versions of one page that can be shown, by time. Of one URL's answers in one
 // second, only the best by rank is a version, and of equal ones the last. A part of a body is no
-// version if any answer has a page. Every other record has an address of its own
-// (replay.RecordPath).
+// version if any answer has a page. Every other record has a path of its own (replay.RecordPath).
 type mementos []*records.Capture
 
 // mementos returns the versions of a page. If the page has none, it answers 404 and returns nil.
@@ -158,9 +157,9 @@ func trouble(c *records.Capture) bool {
 const maxLookedInto = 50
 
 // choose is nearest among the versions that show something. If it finds none, it returns the
-// nearest of all. A redirect from http to https, or to the name with www, shows nothing: both
-// addresses count as one page, so such a version would lead to itself. choose looks into at most
-// left versions, and counts left down.
+// nearest of all. A redirect from http to https, or to the name with www, shows nothing: both URLs
+// count as one page, so such a version would lead to itself. choose looks into at most left
+// versions, and counts left down.
 func (m mementos) choose(ctx context.Context, p replay.Period, left *int) (int, error) {
 	skip := make(map[int]bool)
 	for ; *left > 0; *left-- {

@@ -36,8 +36,7 @@ type stretch struct {
 	from, until time.Time // of the first and the last version; in the name, if page is set
 	page        bool      // these are not all versions
 
-	// others are the listed records that are no versions. They are listed by addresses of their
-	// own.
+	// others are the listed records that are no versions. They are listed by paths of their own.
 	others map[*records.Capture]bool
 }
 

@@ -25,7 +25,7 @@ import (
 	"sheaf/serve/replay"
 )
 
-// Pages shows stored pages.
+// Pages serves stored pages, lists of their versions, and comparisons.
 type Pages struct {
 	Access  *account.Access
 	Records *records.Records
@@ -198,7 +198,7 @@ var askText string
 
 var askTemplate = webpage.Parse(askText)
 
-// ask asks for a page's address, and leads to the list of its versions.
+// ask asks for a page's URL, and leads to the list of its versions.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 	url := strings.TrimSpace(r.URL.Query().Get("url"))
 	if url == "" {
@@ -223,7 +223,7 @@ var missingText string
 
 var missingTemplate = webpage.Parse(missingText)
 
-// missing says that nothing is kept of a page. To people it shows pages with a similar address.
+// missing says that nothing is kept of a page. To people it shows pages with similar URLs.
 func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
 	if !guard.WantsHTML(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
