@@ -31,7 +31,7 @@ type Files struct {
 	from *Library
 }
 
-// Of returns the archives of a host.
+// Of returns a host's archives, to be read through a library.
 func Of(h *Host, from *Library) Files { return Files{h, from} }
 
 // Archive is one archive of a host: of an edition or a span of days, current or all.
