@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// httpRemote speaks HTTP.
+// httpRemote is a remote over HTTP.
 type httpRemote struct {
 	client    *client.Client
 	selection api.Selection
