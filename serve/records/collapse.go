@@ -16,7 +16,7 @@ const maxCollapses = 8
 // it.
 type collapse struct {
 	field string
-	first int // number of characters to compare; 0: all
+	first int // number of bytes to compare; 0: all
 }
 
 func parseCollapse(text string) (collapse, error) {

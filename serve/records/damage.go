@@ -91,7 +91,7 @@ type checkedBody struct {
 	from    *storedRecord
 	in      *bufio.Reader // of the decompressed record
 	payload hash.Hash
-	left    int64 // bytes of the body
+	left    int64 // bytes of the body that are still to be read
 	checked bool
 	err     error
 }
@@ -320,7 +320,7 @@ type gzipBody struct {
 	ctx     context.Context
 	capture *Capture
 	from    *storedRecord // stands in the blocks
-	left    int64         // bytes of the blocks
+	left    int64         // bytes of the blocks that are still to be read
 }
 
 // blocks reads the body's blocks. At their end it reads the rest of the record and checks its

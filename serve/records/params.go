@@ -379,8 +379,8 @@ func (p *parser) cursor() error {
 	return nil
 }
 
-// ID identifies the query's answer: queries that are written differently but ask the same have the
-// same ID.
+// ID identifies the records of the query's answer: queries that are written differently but ask for
+// the same records have the same ID.
 func (q *Query) ID() string {
 	after := ""
 	if q.Cursor != nil {

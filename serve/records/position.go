@@ -10,7 +10,7 @@ import (
 // Position is a record's place in the order of a search. It depends on nothing else in the search,
 // and stays what it is whatever is published.
 type Position struct {
-	Target            int    // its number
+	Target            int    // index in Search.Targets
 	Host              string // catalog.Key of the host; "" if the target is one site
 	urlindex.Position        // within the site or host
 }

@@ -21,7 +21,7 @@ type counters struct {
 	dupes, skips, skipsEnd bool
 }
 
-// held reports whether a record must wait for the next one before it is complete.
+// held reports whether a record must wait for the next record before it is complete.
 func (c counters) held() bool { return c.skips || c.skipsEnd }
 
 // countFields returns the names of the fields that parameters add.
@@ -48,7 +48,8 @@ type counting struct {
 	held *Record        // the record that waits for its skipped records
 }
 
-// countDupe counts a record that passes all filters. It returns how many before have its digest.
+// countDupe counts a record that passes all filters. It returns how many earlier records have its
+// digest; 0 if the query does not ask for that.
 func (r *runner) countDupe(c *Capture) (before int) {
 	if !r.counters.dupes {
 		return 0
@@ -66,7 +67,7 @@ func (r *runner) skipped(c *Capture) {
 	}
 }
 
-// emit sends a record, at once or, if skipped records are counted, when the next one comes.
+// emit sends a record, at once or, if skipped records are counted, when the next record comes.
 func (r *runner) emit(c Record) error {
 	if !r.counters.held() {
 		return r.send(c)

@@ -39,7 +39,7 @@ type finder struct {
 	records *Records
 	index   func(context.Context) *urlindex.View // as it was at the first call
 	last    lastPages
-	account *account.Account // for whom it finds pages to which revisits of other URLs refer
+	account *account.Account // who must see the pages at other URLs to which revisits refer
 
 	// enter, if set, is called when ofKey has found manyRecords. Its error ends the search.
 	enter func() error
@@ -73,8 +73,8 @@ func (r *Records) currentIndex(ctx context.Context) *urlindex.View {
 
 // Published returns the segments of up to limit changes behind number since of the change feed,
 // whoever may see them. last is the number up to which no segment is missing. If since is negative,
-// it returns only the feed's last number. If another process has seen a publication that this one
-// has not, and since is of that publication, it returns only since.
+// it returns only the feed's last number. If since is greater than that number, because only
+// another process has seen its publication yet, it returns only since.
 func (r *Records) Published(ctx context.Context, since int64, limit int) (segments []catalog.SegmentEntry, last int64, err error) {
 	snap, err := r.archive.Catalog.PinWithin(ctx, r.archive.Lag)
 	if err != nil {
@@ -134,8 +134,8 @@ func (r *Records) OfHost(ctx context.Context, a *account.Account, h *library.Hos
 	})
 }
 
-// CountPages returns how many URLs of a host, as their keys tell them apart, have a page among the
-// host's records that the account sees. It looks at every record.
+// CountPages returns how many URL keys of a host have a page among the records that the account
+// sees. It looks at every record.
 func (r *Records) CountPages(ctx context.Context, a *account.Account, host string) (n int64, err error) {
 	v, err := r.archive.View(ctx, a)
 	if err != nil {

@@ -55,8 +55,8 @@ func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
 }
 
 // lastPages are the pages of one URL key of one host, as pagesOf returned them last. A search
-// reaches the revisits of a URL one after another, and each would read all records of the URL
-// again.
+// reaches the revisits of a URL one after another, and each revisit would read all records of the
+// URL again.
 type lastPages struct {
 	mu    sync.Mutex // guards what follows
 	host  *library.Host
@@ -138,10 +138,10 @@ func originalsOf(captures []*Capture) *originals {
 	return o
 }
 
-// of returns the answer of the instant that a revisit names, or else the latest before the revisit,
-// or nil. Another crawler's digest may be of another algorithm, or of the body as it was sent. Then
-// the URL and the instant tell which answer is meant: of several, the last with the status of the
-// revisit.
+// of returns, of the answers with a revisit's digest, that of the instant that the revisit names,
+// or else the latest before the revisit, or nil. Another crawler's digest may be of another
+// algorithm, or of the body as it was sent. Then the URL and the instant tell which answer is
+// meant: of several, the last with the status of the revisit.
 func (o *originals) of(c *Capture) *Capture {
 	id := version{cmp.Or(c.RefersTo, c.URL), c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {

@@ -22,7 +22,7 @@ type scan struct {
 	keys    keyRange
 	after   *urlindex.Position // continue behind it; nil: from the beginning
 	reverse bool
-	wanted  func(*catalog.SegmentEntry) bool // the other segments are passed over
+	wanted  func(*catalog.SegmentEntry) bool // segments for which it is false are passed over
 }
 
 // found is a record that a scan has reached.
@@ -139,7 +139,7 @@ func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []sour
 	return append(segments, &indexSource{s, rows}), nil
 }
 
-// segment returns the segment of an entry, if a host has it and it is wanted.
+// segment returns the segment with a sequence number, if a host has it and it is wanted.
 func (s *scan) segment(seq int64) segmentOf {
 	for _, h := range s.hosts {
 		i := sort.Search(len(h.Segments), func(i int) bool { return h.Segments[i].Seq >= seq })

@@ -18,8 +18,8 @@ import (
 
 // Limits of Suggest.
 const (
-	suggestSegments = 8    // number of a host's segments, the newest, in which it looks
-	suggestRecords  = 4096 // number of records on either side at which it looks
+	suggestSegments = 8    // how many of a host's newest segments it looks at
+	suggestRecords  = 4096 // how many records it looks at on either side
 )
 
 // errStop ends a scan before its end.

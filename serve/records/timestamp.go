@@ -36,7 +36,7 @@ func parseTime(text string) (first, last time.Time, err error) {
 	return first, next.Add(-1), nil
 }
 
-// period is a time from and to instants, both inclusive. A zero instant leaves that end open.
+// period is the time between two instants, both inclusive. A zero instant leaves that end open.
 type period struct{ from, to time.Time }
 
 // parsePeriod parses a time, such as a year, or the two ends of a period with a slash between them
