@@ -27,17 +27,17 @@ const (
 	TextOnly Mode = "txt_"
 )
 
-// Address identifies a version of a page, or all of them.
+// Address identifies one version of a page, or all its versions.
 type Address struct {
 	Period        // the given one; zero: the newest version
-	Full   bool   // it is one second
+	Full   bool   // the Period is one second
 	All    bool   // the list of versions, "*"
-	Record string // of that second, the one of this name; empty: the one that stands for the page
+	Record string // name of a record of that second; empty: the record that stands for the page
 	Mode   Mode
 	URL    string // absolute, as weburl.URL.Bare returns it
 }
 
-// Period is what a timestamp means: a second, an hour, a day, a month or a year.
+// Period is what a timestamp means: a second, minute, hour, day, month or year.
 type Period struct{ Since, Time time.Time } // its first and its last second
 
 // Has reports whether a time is within the period.
@@ -131,7 +131,7 @@ func readMode(s string) Mode {
 // Layout is the layout of a complete timestamp.
 const Layout = "20060102150405"
 
-// Timestamp formats a time for an address.
+// Timestamp formats a time for a path.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
 // ParsePeriod parses a timestamp of 4 to 14 digits. A timestamp of 14 digits is a second of UTC. A
@@ -207,13 +207,13 @@ func ParseURL(s string) (string, error) {
 	return u.Bare(), nil
 }
 
-// Path returns the address of a version of a page.
+// Path returns the path of a version of a page.
 func Path(t time.Time, mode Mode, url string) string {
 	return Root + Timestamp(t) + string(mode) + "/" + InPath(url)
 }
 
-// RecordPath returns the address of one record of a page. Other records may be of the same second.
-// Path is the address of the record that stands for the page.
+// RecordPath returns the path of one record of a page. Other records may be of the same second.
+// Path returns the path of the record that stands for the page.
 func RecordPath(t time.Time, record string, mode Mode, url string) string {
 	return Root + Timestamp(t) + "~" + record + string(mode) + "/" + InPath(url)
 }

@@ -33,7 +33,7 @@ func (l *linker) srcset(s string) string {
 	}
 }
 
-// cutDescriptor returns the text before a comma that is not in parentheses.
+// cutDescriptor cuts s at the first comma that is not in parentheses.
 func cutDescriptor(s string) (descriptor, rest string) {
 	depth := 0
 	for i := 0; i < len(s); i++ {

@@ -45,8 +45,8 @@ type Diff struct {
 // Identical reports whether the two texts are equal.
 func (d *Diff) Identical() bool { return d.Title == nil && d.Removed == 0 && d.Added == 0 }
 
-// maxChanged is the limit for the text of a changed section, both versions together, up to which
-// words are compared, in bytes.
+// maxChanged is how many bytes a changed section may have, in both versions together, to be
+// compared word by word.
 const maxChanged = 256 << 10
 
 // manyWords is the number of words from which the fewest edits may take too long to find.
@@ -170,8 +170,8 @@ func joined(edits []edit, a []string) []edit {
 
 func weight(removed, added int) int { return max(removed, added) }
 
-// trifle reports whether the words between two edits are too few to be shown as unchanged. Each of
-// the two edits has at least least words.
+// trifle reports whether the words between two edits are too few to be shown as unchanged. least is
+// the number of words of the smaller edit.
 func trifle(words []string, least int) bool {
 	characters := 0
 	for _, w := range words {

@@ -2,7 +2,7 @@ package replay
 
 import "sheaf/internal/media"
 
-// css appends a style sheet to dst, with its addresses rewritten, and returns dst.
+// css appends a style sheet to dst, with its URLs rewritten, and returns dst.
 func (l *linker) css(dst, s []byte) []byte {
 	at := 0 // what is before is written
 	for r := range media.StyleRefs(s, l.wide) {

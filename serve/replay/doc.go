@@ -2,11 +2,11 @@
 // within the archive and at the page's time, and it shows the differences between the texts of two
 // versions.
 //
-// A page is rewritten while it is streamed, in its own encoding. Only attributes and addresses in
-// style sheets that lead somewhere change, and they are written in ASCII. Pages in ISO-2022-JP or
-// UTF-16, whose markup cannot be parsed as ASCII, are converted to UTF-8. Scripts, event handlers,
-// targets of forms and early connections to other servers are removed. Of XML other than XHTML and
-// SVG only the addresses of style sheets change, since browsers show nothing else of it as links.
+// A page is rewritten while it is streamed, in its own encoding. Only attributes and URLs in style
+// sheets that lead somewhere change, and they are written in ASCII. Pages in ISO-2022-JP or UTF-16,
+// whose markup cannot be parsed as ASCII, are converted to UTF-8. Scripts, event handlers, targets
+// of forms and early connections to other servers are removed. Of XML other than XHTML and SVG only
+// the URLs of style sheets change, since browsers show nothing else of it as links.
 //
 // Security does not depend on rewriting, whose parser may differ from a browser's. Policy, an
 // answer's Content-Security-Policy, forbids all scripts and all loading from elsewhere. Rewriting
@@ -21,8 +21,9 @@ import "strings"
 // can do nothing else with it.
 const Policy = "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; " + FramePolicy
 
-// PolicyWithForm is Policy for a page below a banner that has a form. Forms may be sent to that one
-// address, which is to answer GET alone: then a form of the page itself can do what a link can do.
+// PolicyWithForm is Policy for a page below a banner that has a form. Forms may be sent to action
+// alone, which must answer nothing but GET: then a form of the page itself can do only what a link
+// can do.
 func PolicyWithForm(action string) string {
 	return strings.NewReplacer("sandbox ", "sandbox allow-forms ", "form-action 'none'", "form-action "+action).Replace(Policy)
 }

@@ -31,7 +31,7 @@ const (
 	Other Kind = iota // unchanged
 	HTML
 	XHTML // and SVG: markup that browsers parse as XML
-	XML   // other XML, of which only the addresses of style sheets change
+	XML   // other XML, of which only the URLs of style sheets change
 	CSS
 	Text
 )
@@ -64,7 +64,7 @@ type Document struct {
 	Frameset bool
 	Refresh  string // absolute URL of a <meta http-equiv=refresh>; may be empty
 
-	media   string // that of Rewrite's output
+	media   string // media type of Rewrite's output
 	charset media.Charset
 	base    *weburl.URL
 	own     bool

@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// linker converts the references of a page to addresses in the archive.
+// linker converts the references of a page to paths in the archive.
 type linker struct {
 	time    time.Time   // of the page
 	base    *weburl.URL // base URL of the references
@@ -51,9 +51,8 @@ func (l *linker) page(ref, target string) (string, bool) {
 	return l.rewrite(ref, mode)
 }
 
-// rewrite returns the archive's address, in ASCII, of what a reference leads to at the page's time.
-// It returns false if the reference does not change: a place on the same page, or not a web
-// address.
+// rewrite returns the archive's path, in ASCII, of what a reference leads to at the page's time. It
+// returns false if the reference does not change: a place on the same page, or not a web address.
 func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
 	ref = strings.TrimFunc(ref, func(r rune) bool { return r <= ' ' })
 	if l.own && (ref == "" || ref[0] == '#') {

@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/media"
 )
 
-// maxToken is the limit for a token of markup, in bytes. After a longer one the page is passed on
-// unchanged.
+// maxToken is the limit for a token of markup, in bytes. From a longer token on, the page is passed
+// on unchanged.
 const maxToken = 4 << 20
 
 // rewriter writes one page.
@@ -23,7 +23,7 @@ type rewriter struct {
 	out    io.Writer
 	err    error // first error of out
 	xml    bool  // the document is XML: the banner goes after <body> or nowhere
-	sheets bool  // only the addresses of style sheets change
+	sheets bool  // only the URLs of style sheets change
 	bases  media.Bases
 	banner []byte
 	depth  int    // nesting of pages in attributes and noscript
@@ -296,7 +296,7 @@ func (w *rewriter) becomes(t *tag, a attr) change {
 	return change{}
 }
 
-// reference rewrites an attribute with an address. It drops the address of a script.
+// reference rewrites an attribute with a URL. It drops the URL of a script.
 func (w *rewriter) reference(link func(string) (string, bool), t *tag, a attr) change {
 	ref := t.value(w.linker, a)
 	to, ok := link(ref)
@@ -320,7 +320,7 @@ func (w *rewriter) href(t *tag, a attr) change {
 	return w.reference(w.part, t, a)
 }
 
-// isScript reports whether an address is a script. Browsers ignore spaces and controls within the
+// isScript reports whether a reference is a script. Browsers ignore spaces and controls within the
 // scheme.
 func isScript(ref string) bool {
 	scheme, _, ok := strings.Cut(ref, ":")
