@@ -83,8 +83,8 @@ type Bundles struct {
 	Access  *account.Access
 }
 
-// GetOrBuild returns what build makes. If build was called before with the same key, version of the
-// catalog and scope, it may return that bundle.
+// GetOrBuild returns what build makes. If build was called before with the same key, for the same
+// catalog version, scope and rules, it may return that bundle.
 func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Bundle, error)) (*Bundle, error) {
 	return getOrBuild(ctx, x.Archive, a, "bundle", key, build)
 }

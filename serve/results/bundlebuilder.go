@@ -57,7 +57,7 @@ func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*
 	}, nil
 }
 
-// Add adds a record. It may wait in memory until Finish.
+// Add adds a record. The record may wait in memory until Finish.
 func (b *Builder) Add(ctx context.Context, c *records.Capture) error {
 	h := c.Host()
 	if b.bundle.version == 0 {

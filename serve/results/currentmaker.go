@@ -24,8 +24,8 @@ type CurrentOptions struct {
 	Tree    *tree.Tree
 	Store   store.Store
 	Leases  lease.Locker
-	Domains []string      // top-level domains, such as jp. What there is of others is deleted
-	Every   time.Duration // how old the newest of a domain gets before the next is made
+	Domains []string      // top-level domains, such as jp; other domains' volumes are deleted
+	Every   time.Duration // how old a domain's newest volumes get before the next are made
 	Look    time.Duration // between two looks at the catalog, at least
 	Log     *slog.Logger
 }
@@ -35,15 +35,15 @@ type CurrentOptions struct {
 type CurrentMaker struct {
 	opt     CurrentOptions
 	due     time.Time // before that there is nothing to do
-	edition string    // the newest one, of which all domains have volumes; "": not known
+	edition string    // the newest edition, of which all domains have volumes; "": not known
 }
 
 // NewCurrentMaker returns a CurrentMaker, which makes nothing before Run or Update.
 func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
 
 // Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so
-// half of the time is for others. A failure is logged, and the work repeated at the next look. Run
-// returns nil.
+// half of the time is for other work. A failure is logged, and the work repeated at the next look.
+// Run returns nil.
 func (m *CurrentMaker) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := m.Update(ctx, loop.Sleep); err != nil && ctx.Err() == nil {

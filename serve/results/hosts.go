@@ -17,7 +17,7 @@ import (
 )
 
 // hostRow is one row of the table of hosts: what became of a host's pages in one batch, as
-// wire.Coverage tells it. Where that has numbers by reason, the row has their sum.
+// wire.Coverage tells it. Where a Coverage has numbers by reason, the row has their sum.
 type hostRow struct {
 	Host      string `parquet:"host"`
 	SURT      string `parquet:"host_surt"` // catalog.Key of the host, by which rows are sorted

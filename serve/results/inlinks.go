@@ -26,7 +26,7 @@ import (
 )
 
 // linkHostRow is one row of the table of linking hosts: how much of a host refers to a site. A site
-// is a host with its namesakes with and without www, as in library.Target.
+// is a host and its namesakes with and without www, as in library.Target.
 type linkHostRow struct {
 	TargetKey    string `parquet:"target_surtkey"` // the common beginning of the keys of the site's URLs, such as jp,ac,waseda)
 	TargetHost   string `parquet:"target_host"`    // of the sample

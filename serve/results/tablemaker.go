@@ -23,7 +23,7 @@ type kind struct {
 	lease   string   // the name of the lease under which it is made
 	names   []string // of the tables of a volume
 	version int      // of the extraction
-	changes bool     // also see to what the newest days changed
+	changes bool     // also write the files of what the newest days changed
 	current bool     // of volumes of the latest versions, in place of those of days
 	share   int      // see Run
 	make    func(p *pass, ctx context.Context, missing []string, v *library.Volume) (map[string]*Table, error)
@@ -48,7 +48,7 @@ type TableOptions struct {
 	Records *records.Records
 	Store   store.Store
 	Leases  lease.Locker
-	Days    int           // how many days, the newest ones, have tables; those of others are deleted; not of the latest versions
+	Days    int           // how many newest days have tables; unused for the latest versions
 	Every   time.Duration // between two looks at the catalog; longer after a look that took long: see share
 	Grace   time.Duration // how long a table is kept that nobody sees any more; more than tree.TablesFreshFor
 	Log     *slog.Logger

@@ -21,7 +21,7 @@ import (
 type Table struct {
 	tableHead
 	ranges library.Ranges
-	object string // key of the object that it is; "": it is in none
+	object string // key of the object with the table's bytes; "": no object has them
 	cost   int64  // of keeping it in a cache: bytes of memory and of the temporary file
 }
 
@@ -140,7 +140,8 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 }
 
 // Open opens a table for an account, as a file called name. It fails with library.ErrChanged if
-// anything of the archive was withdrawn since, or the account's scope has changed.
+// anything of the archive was withdrawn since, or if the account may no longer see all that it saw
+// then.
 func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
@@ -170,7 +171,7 @@ const (
 type rowWriter[T any] struct {
 	to   *parquet.GenericWriter[T]
 	next []T
-	rows int64 // all so far
+	rows int64 // written so far
 	size counted
 }
 

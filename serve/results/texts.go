@@ -39,7 +39,7 @@ type textRow struct {
 	Edition string `parquet:"edition,dict"`
 }
 
-// Fewer texts are held at once than other rows, since those are short.
+// Fewer texts are held at once than other rows, since other rows are short.
 const (
 	textsAtOnce = 32       // pages that are read before their rows are written
 	textGroup   = 32 << 20 // bytes of text in a row group

@@ -47,7 +47,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 	return nil
 }
 
-// next works on one job, if any is free. It reports whether to look for another at once.
+// next works on one job, if any is free. It reports whether to look for another job at once.
 func (j *Jobs) next(ctx context.Context) bool {
 	job, err := j.claim(ctx, time.Now())
 	if err != nil || job == nil {
