@@ -17,7 +17,7 @@ type signs struct {
 	words [len(usual)]int // how many of the usual words of a language
 }
 
-// usual are words that every text of a language has, and others seldom.
+// usual are words that every text of a language has, and texts of other languages seldom have.
 var usual = [...]struct{ language, words string }{
 	{"en", "the of and to is in that for with this are be as not you on it from by or can"},
 	{"fr", "le la les des et est une du dans pour qui sur pas vous au avec par cette sont"},
@@ -47,8 +47,8 @@ const chineseOnly = "的了这們们这個个吗呢啊她您您说說没沒还�
 const looked = 20_000
 
 // languageOf returns the language of a page as BCP 47 has it, such as ja; empty if it is not known.
-// It is that of the main text, or of all text if the main text is too short to tell. charset is the
-// one in which the page is written.
+// The language is judged by the main text, or by all text if the main text is too short to tell.
+// charset is the page's.
 func (p *page) languageOf(charset string) string {
 	var s signs
 	s.count(p.title)
@@ -76,7 +76,7 @@ func (s *signs) countAll(blocks []block) {
 	}
 }
 
-// declared returns the main part of the page's lang.
+// declared returns the language of the page's lang, without region and script.
 func (p *page) declared() string {
 	lang, _, _ := strings.Cut(strings.ReplaceAll(p.lang, "_", "-"), "-")
 	if lang == "jp" {
@@ -85,7 +85,7 @@ func (p *page) declared() string {
 	return strings.TrimSpace(lang)
 }
 
-// count counts the signs of a text.
+// count adds a text's letters, other characters and usual words to s.
 func (s *signs) count(text string) {
 	var word [24]byte
 	n := 0 // bytes of the word; more than word has room for: it is none of the usual ones
@@ -114,7 +114,7 @@ func (s *signs) count(text string) {
 	s.word(word[:min(n, len(word))], n)
 }
 
-// word counts a word of n bytes.
+// word counts a word if it is a usual one. A word whose length n is not that of word is too long.
 func (s *signs) word(word []byte, n int) {
 	if n == len(word) {
 		for _, i := range usualOf[string(word)] {
@@ -196,8 +196,9 @@ func (s *signs) judge(declared, charset string) string {
 	}
 }
 
-// others returns the language of a text in another script: the declared one if it has that script,
-// or else the script's most frequent; empty if there is no such text.
+// others returns the language of a text in Cyrillic, Greek, Hebrew, Arabic or Thai letters: the
+// declared language if it has that script, or else the script's most frequent; empty without such
+// letters.
 func (s *signs) others(declared string) string {
 	most, languages := 0, ""
 	for _, script := range []struct {

@@ -13,7 +13,7 @@ type Text struct {
 	Main     string // lines
 	Language string // as BCP 47 has it, such as ja; empty: not known
 	Charset  string // in which the page is written: see CharsetName
-	Declared string // what the page or its server says instead; empty: the same, or nothing
+	Declared string // charset that page or server declares instead; empty: the same, or none
 	SimHash  uint64 // of Main, for near duplicates; 0: Main is too short
 	Reason   string // why Main is empty, or not all of it
 }

@@ -30,7 +30,7 @@ type page struct {
 	frameset bool
 }
 
-// region is an element that gives what is in it a meaning. Its end is found by counting elements of
+// region is an element that says what its content is for. Its end is found by counting elements of
 // the same name.
 type region struct {
 	tag  string // empty: no such element is open
