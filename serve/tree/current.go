@@ -24,12 +24,12 @@ import (
 // the edition had been published. They do not change, and are there until the second next ones have
 // been made, since it takes longer than a day to fetch all of jp. What is taken down leaves them.
 //
-// The length of a host's current.tar.gz is found by reading the indexes of all of its segments.
-// Package maker has that done beside publication, and this file keeps the results in the store: for
-// each volume a list, and once all are made, which hosts each volume has. It is derived, and can be
-// deleted at any time. If a list does not have what an account sees of a host, because something
-// was taken down or is hidden from it, the host's indexes are read when the volume is opened. What
-// expires changes nothing: the segments that are needed stay.
+// The length of a host's current.tar.gz is found by reading the indexes of all of its segments. A
+// results.CurrentMaker has that done beside publication, and this file keeps the results in the
+// store: for each volume a list, and once all are made, which hosts each volume has. It is derived,
+// and can be deleted at any time. If a list does not have what an account sees of a host, because
+// something was taken down or is hidden from it, the host's indexes are read when the volume is
+// opened. What expires changes nothing: the segments that are needed stay.
 
 const (
 	dirCurrent = "current"
@@ -41,8 +41,8 @@ const (
 	currentVolumes = "volumes.json"
 )
 
-// Current says which hosts lie in each volume of a domain's latest versions. These are the latest
-// versions of the time when the edition had been published.
+// Current says which hosts lie in each volume of a domain's latest versions. These are the versions
+// that were the latest when the edition had been published.
 type Current struct {
 	Edition string    `json:"edition"`
 	Domain  string    `json:"domain"` // a top-level domain, such as jp
@@ -62,7 +62,7 @@ func (c Current) list(volume string) string { return c.key(volume + ".jsonl.gz")
 func (c Current) Same(as Current) bool { return c.Edition == as.Edition && c.Domain == as.Domain }
 
 // StoredCurrents returns the stored volumes of the latest versions, in the order of the editions'
-// names. begun are those without a Current or with a damaged one: only Edition and Domain are set.
+// names. begun are those whose Current is missing or damaged: only Edition and Domain are set.
 func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Current, err error) {
 	for info, err := range st.List(ctx, CurrentPrefix, "") {
 		if err != nil {
@@ -153,7 +153,7 @@ func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain str
 	return dir, newest.Edition, nil
 }
 
-// currentSpans returns the hosts of each volume of a source of the latest versions.
+// currentSpans returns, for a source of the latest versions, each volume's hosts.
 func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err error) {
 	all, err := t.currents(ctx)
 	for _, c := range all {
@@ -242,8 +242,8 @@ func currentSegments(ctx context.Context, v *library.AccountView, of source, par
 	}
 }
 
-// measured returns what is known of the archives in a volume, by their keys. Archives that it lacks
-// are measured again, so a list that is damaged or gone costs nothing but time.
+// measured returns what is known of the archives in a volume, by their keys. Archives that the list
+// lacks are measured again, so a damaged or missing list costs only time.
 func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]library.Measure {
 	list, err := t.readMeasures(ctx, c, volume)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

@@ -55,8 +55,8 @@ func (f *finder) days(ctx context.Context) ([]publishedDay, error) {
 	})
 }
 
-// findDay finds a path below /days. That is a directory for each day on which something was
-// published, with one for each domain, and the files of the domain's volumes. A day on which
+// findDay finds a path below /days. It has a directory for each day on which something was
+// published, which has one for each domain, with the files of the domain's volumes. A day on which
 // something was only withdrawn has a directory too, which /days does not list.
 func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, error) {
 	if name == "" {
@@ -101,8 +101,8 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 	return f.volumesDirectory(ctx, of)
 }
 
-// exists fails with library.ErrNotFound if there is no host at or below the place of a day's
-// domain. It is a quick test before each edition of the day is searched.
+// exists fails with library.ErrNotFound if no host is at or below the place of a day's domain, and
+// none was withdrawn. It is a quick test before each edition of the day is searched.
 func (f *finder) exists(ctx context.Context, of source) error {
 	if ok, err := f.view.Exists(ctx, of.place); ok || err != nil {
 		return err
@@ -124,8 +124,8 @@ func (f *finder) withdrew(ctx context.Context, of source) error {
 	return err
 }
 
-// expired fails with library.ErrNotFound if nothing of a day's domain that the account may know of
-// has expired.
+// expired fails with library.ErrNotFound unless something of a day's domain has expired and the
+// account may know of it.
 func (f *finder) expired(ctx context.Context, of source) error {
 	last := of.editions[len(of.editions)-1]
 	key := fmt.Sprintf("expired %q %q %q %d", of.name, of.place, last.Name, f.view.Snap.Withdrawals())

@@ -18,9 +18,10 @@ import (
 
 const dirEditions = "editions"
 
-// findEdition finds a path below /editions. That is an edition's directory with its texts. If the
-// edition is large, its directory lists shards, each with texts of its own; the texts of the whole
-// edition are there but not listed. What the editions of a day brought of a domain is below /days.
+// findEdition finds a path below /editions. It has a directory for each edition, with the edition's
+// texts. If the edition is large, its directory lists shards, each with texts of its own; the texts
+// of the whole edition are there but not listed. What the editions of a day brought of a domain is
+// below /days.
 func (f *finder) findEdition(ctx context.Context, name string) (*library.Entry, error) {
 	if name == "" {
 		return f.directory(dirEditions, f.listEditions), nil
@@ -143,7 +144,8 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, keys span,
 // each, in the order of their keys: /editions/20261121/00001/HOSTS and so on. What an account sees
 // of the edition is divided, and not the whole edition.
 
-// span is the hosts of a shard: those with keys above from, up to to. An empty key is no bound.
+// span is the hosts of a shard: those with keys above from and not above to. An empty key is no
+// bound.
 type span struct{ from, to string }
 
 // shards returns the shards of an edition; nil if it is not divided.
@@ -183,8 +185,7 @@ func shardNames(n int) (names []string) {
 // numbered is the name of the nth shard or volume.
 func numbered(n int) string { return fmt.Sprintf("%05d", n) }
 
-// pick returns the shard or volume that has a name. It asks for all of them only if the name is a
-// number.
+// pick returns the shard or volume that has a name. It calls all only if the name is a number.
 func pick[T any](name string, all func() ([]T, error)) (one T, err error) {
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || numbered(n) != name {
@@ -213,8 +214,8 @@ func editionSegments(ctx context.Context, v *library.AccountView, edition string
 	})
 }
 
-// segmentsWithin yields the entries of those of a part's hosts that a scope has. walk yields the
-// entries of hosts with keys behind after, in the order of the keys.
+// segmentsWithin yields the entries of a part's hosts that lie in a scope. walk yields the entries
+// of hosts with keys behind after, in the order of the keys.
 func segmentsWithin(scope account.Scope, part span, walk func(after string) iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[catalog.SegmentEntry, error] {
 	var prefixes []string // of the keys in the scope
 	for _, root := range scope {

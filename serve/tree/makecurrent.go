@@ -61,8 +61,8 @@ type currentMaker struct {
 	known   map[string]library.Measure // in the list of that volume
 }
 
-// resume finds the lists that were made before. From the first one that is missing or damaged on,
-// it deletes what there is: a kill while lists were deleted leaves the last of them.
+// resume finds the lists that were made before. It deletes all lists from the first missing or
+// damaged one on: a kill in the middle of a deletion leaves the last lists.
 func (m *currentMaker) resume(ctx context.Context) error {
 	for {
 		next := numbered(len(m.made.Ends) + 1)

@@ -78,8 +78,8 @@ type Options struct {
 	Contact string // address for questions, for /README; may be empty
 	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
 
-	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them,
-	// their numbers change, so it is for tests.
+	// VolumeBytes is about how large volumes get; default 1 GiB. Another value changes which volume
+	// has what, so it is for tests.
 	VolumeBytes int64
 }
 
@@ -120,8 +120,8 @@ func (t *Tree) Stat(ctx context.Context, a *account.Account, name string) (libra
 	return e.Node, nil
 }
 
-// List yields the entries of a directory: the directories in it by name, then its files. It holds
-// none of them. An error ends it.
+// List yields the entries of a directory: the directories in it by name, then its files; at the
+// root /README and /LATEST come first. It does not hold them in memory. An error ends it.
 func (t *Tree) List(ctx context.Context, a *account.Account, name string) iter.Seq2[library.Node, error] {
 	return func(yield func(library.Node, error) bool) {
 		err := t.list(ctx, a, name, func(n library.Node) error {

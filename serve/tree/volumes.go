@@ -42,7 +42,7 @@ type part struct {
 	editions []catalog.Edition // in the order of publication, as in the source
 }
 
-// volumeHosts is how many hosts a volume has at most. The hosts of an open one are held.
+// volumeHosts is how many hosts a volume has at most. An open volume holds its hosts in memory.
 const volumeHosts = 10_000
 
 // volumesFile returns a file of a domain's volumes: of one volume, or the list of all of their
@@ -69,8 +69,8 @@ func (f *finder) volumesFile(ctx context.Context, of source, name string) (*libr
 	return v.File(ctx, volume, suffix)
 }
 
-// volumesDirectory returns the directory of a domain's volumes, if there is anything in them, or
-// something of a day's was withdrawn or has expired.
+// volumesDirectory returns the directory of a domain's volumes. It fails with library.ErrNotFound
+// if they have nothing, and nothing of a day was withdrawn or has expired.
 func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entry, error) {
 	dir := library.Directory(path.Base(of.place), of.published(), func(ctx context.Context, emit func(library.Node) error) error {
 		return f.listVolumes(ctx, of, emit)
@@ -118,7 +118,7 @@ func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume
 	return slices.CompactFunc(own, func(a, b VolumeTable) bool { return a.Name == b.Name }), err
 }
 
-// tables returns the folder of the tables of a source's volumes in the store: see TablesPrefix.
+// tables returns the folder in the store with the tables of the source's volumes: see TablesPrefix.
 func (s source) tables() string {
 	if s.current {
 		return currentTables + s.name

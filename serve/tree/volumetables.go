@@ -14,10 +14,10 @@ import (
 	"sheaf/serve/library"
 )
 
-// TablesPrefix begins the keys of the tables of volumes (see library.Volume). Package maker puts
-// them there beside publication. Nothing but the names of these objects says which tables there
-// are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are derived and can
-// be deleted at any time.
+// TablesPrefix begins the keys of the tables of volumes (see library.Volume). The makers of package
+// results put them there beside publication. Nothing but the names of these objects says which
+// tables there are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are
+// derived and can be deleted at any time.
 //
 // DIGEST is the digest of the volume from which the table was made. An account that sees the volume
 // with another digest, because something in it is hidden or was taken down since, does not see the
