@@ -36,7 +36,7 @@ type (
 )
 
 // FeedID returns the permanent ID of an account's feed or, if watch is not empty, of the feed of
-// that watch. It does not depend on the feed's address (RFC 4287, 4.2.6).
+// that watch. It does not depend on the feed's URL (RFC 4287, 4.2.6).
 func FeedID(account, watch string) string {
 	if watch != "" {
 		return "urn:sheaf:" + watch
@@ -44,7 +44,7 @@ func FeedID(account, watch string) string {
 	return "urn:sheaf:watches:" + url.PathEscape(account)
 }
 
-// WriteAtom writes notices, newest first, as an Atom feed. id is its FeedID and self its address.
+// WriteAtom writes notices, newest first, as an Atom feed. id is its FeedID and self its URL.
 func WriteAtom(w io.Writer, id, self, title string, created time.Time, notices []*Notice) error {
 	f := atomFeed{ID: id, Title: title, Updated: stamp(created), Author: atomAuthor{"Sheaf"}, Links: []atomLink{{Rel: "self", Href: self}}}
 	if len(notices) > 0 {

@@ -31,7 +31,7 @@ const (
 )
 
 // delivery is a notice, or a request to confirm, that is to be sent by one channel. One mail may
-// have many.
+// have many deliveries.
 type delivery struct {
 	id       string
 	watch    string

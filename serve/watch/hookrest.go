@@ -28,8 +28,8 @@ type turn struct {
 	failed int   // number of failures in a row
 }
 
-// take takes the turn to call a webhook. There is no turn while the webhook rests, and while
-// another call tries whether the webhook answers again.
+// take takes the turn to call a webhook. There is no turn while the webhook rests, or while another
+// call tries whether the webhook answers again.
 func (h *hooks) take(ctx context.Context, w *Watch) (t turn, ok bool, err error) {
 	var resume int64
 	err = h.table.db.QueryRowContext(ctx, `SELECT failures, resume FROM watch_hooks WHERE account = ? AND webhook = ?`, w.Account, w.Webhook).Scan(&t.failed, &resume)

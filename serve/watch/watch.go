@@ -66,7 +66,8 @@ type Watch struct {
 	Created time.Time `json:"created"`
 
 	// Once says that the watch only asks for one visit, as soon as the host's interval allows.
-	// Saved is when that was; zero until it is published. Then the watch asks for nothing more.
+	// Saved is the visit's time; zero until the visit is published. Then the watch asks for nothing
+	// more.
 	Once  bool      `json:"once,omitempty"`
 	Saved time.Time `json:"saved,omitzero"`
 
@@ -97,7 +98,7 @@ type WatchDocument struct {
 	Notices []*Notice `json:"notices"` // the latest, newest first
 }
 
-// Failing counts the recent notices of a watch that could not be delivered in one way.
+// Failing counts the recent notices of a watch that one channel could not deliver.
 type Failing struct {
 	By      string    `json:"by"`            // mail or webhook
 	Waiting int       `json:"waiting"`       // notices that will be tried again
@@ -153,7 +154,7 @@ func (w *Wish) watch() (*Watch, error) {
 	return out, nil
 }
 
-// target sets what is watched, and returns its address.
+// target sets what is watched, and returns its URL as given, in normal form.
 func (w *Wish) target(out *Watch) (string, error) {
 	var given string
 	named := 0

@@ -51,8 +51,8 @@ const maxOnce = 100
 // MaxPoll is the default of Options.Poll. It is also how late a notice should come at most.
 const MaxPoll = 2 * time.Second
 
-// Watches keeps the watches. Its methods may be called concurrently, and in many processes on one
-// database.
+// Watches keeps consumers' watches in a database. Its methods may be called concurrently, and in
+// many processes on one database.
 type Watches struct {
 	opt       Options
 	table     *table
@@ -162,7 +162,7 @@ func (s *Watches) List(ctx context.Context, account string) ([]*Watch, error) {
 }
 
 // Troubled returns watches of all accounts whose notices could not be delivered, or whose mails or
-// calls were stopped: at most limit, by ID, beginning after the ID after.
+// calls were stopped: the first limit watches with greater IDs than after, by ID.
 func (s *Watches) Troubled(ctx context.Context, after string, limit int) ([]*Watch, error) {
 	list, err := s.table.watches(ctx, `id > ? AND (mail_stopped <> '' OR hook_stopped <> '' OR
 		id IN (SELECT watch FROM watch_deliveries WHERE error <> '' AND state <> ?)) ORDER BY id LIMIT ?`, after, sent, limit)
@@ -215,7 +215,7 @@ type Deliveries struct {
 	Waiting int64     // to be sent for the first time
 	Failing int64     // that have failed and will be tried again
 	GivenUp int64     // that have failed for good, within the last 30 days
-	Due     time.Time // when the first delivery that waits or fails is, or was, to be sent; zero: there is none
+	Due     time.Time // when the first delivery that waits or fails is, or was, to be sent; zero: none
 }
 
 // Deliveries returns the counts of each channel, over all accounts.
