@@ -26,7 +26,7 @@ type Options struct {
 	Store   store.Store
 
 	Accounts *account.Accounts // tells how accounts change while they read; nil: they do not change
-	Meter    *account.Meter    // of what all accounts read; default: one for this process only
+	Meter    *account.Meter    // counts and limits what accounts read; default: in this process
 	Rules    *account.Rules    // hide what not everybody may see; nil: nothing
 
 	URLs *urlindex.Reader // finds records by URL; nil: the segments' own indexes do
@@ -38,7 +38,7 @@ type Options struct {
 	Widest     int           // see tree.Options
 	Volume     int64         // see tree.Options.VolumeBytes
 	SpoolBytes int64         // limit for the temporary files of long texts; default 4 GiB
-	Lag        time.Duration // see library.Archive; default 0
+	Lag        time.Duration // see library.Library; default 0
 }
 
 const (

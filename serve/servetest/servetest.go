@@ -201,7 +201,7 @@ func (s *Site) beside(batch catalog.Batch, lines []catalog.SegmentEntry) {
 	}
 }
 
-// segment seals one host's records. Its entry says that they are an object of their own.
+// segment seals one host's records. Its entry says that the segment is an object of its own.
 func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Record) (catalog.SegmentEntry, []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "segment")
