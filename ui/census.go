@@ -37,7 +37,7 @@ const deepest = 3
 // show the counts of an earlier version until the new ones are ready.
 const quick = 2000
 
-// counts returns the newest counts by place ("" is the root), and whether they are complete. The
+// counts returns the newest counts by place ("" is the root), and whether they are up to date. The
 // counts of a large catalog are made in the background.
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	version, err := c.room.Library.Tree.Version(ctx)

@@ -54,7 +54,7 @@ type frontPage struct {
 // change is a host with newly published records.
 type change struct {
 	Host, Place string
-	Page        newPage // one of its new pages; zero: there is none
+	Page        newPage // one of its new pages; zero: none was found
 	Edition     string
 	Records     int64
 	At          time.Time

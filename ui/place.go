@@ -40,7 +40,7 @@ type placePage struct {
 	Watch    string // path of the form for watching the host; empty: there is none
 	Volumes  string // directory in the tree with the newest day's records of the domain; empty: there are none
 	Current  string // directory in the tree with the latest version of every page of the domain; empty: not offered
-	AsOf     string // the edition as of which it was made
+	AsOf     string // the edition whose versions Current has
 	Day      string // the newest day
 	Commands commands
 }

@@ -35,7 +35,7 @@ import (
 // Options say what the pages show. Site, Room and Guard are required.
 type Options struct {
 	Site  *webpage.Site
-	Room  *serve.Room  // with a Library. Without Accounts these cannot be changed here, and without Watches consumers cannot watch
+	Room  *serve.Room  // has a Library; without its Accounts, readers cannot change theirs here, and without its Watches they cannot watch
 	Guard *guard.Guard // finds the account of a request
 	About string       // owner and purpose of the archive, in a sentence or two; may be empty
 

@@ -24,7 +24,7 @@ type batchesPage struct {
 	page
 	State     wire.State
 	StateName string
-	Robot     string      // whose they are; empty: of all
+	Robot     string      // that sent them; empty: any
 	Reason    wire.Reason // why they are in the quarantine; empty: any
 	Decidable bool        // they are in the quarantine
 	Batches   []*inbox.Batch

@@ -24,7 +24,7 @@ import (
 	"sheaf/ui/removal"
 )
 
-// Options say what the board shows. Site, Gate and Transfers are required.
+// Options say what the board shows. Site, Gate, Transfers and Failing are required.
 type Options struct {
 	Site      *webpage.Site
 	Gate      operators.Gate
@@ -44,9 +44,9 @@ type Options struct {
 	Where string // place of the object store, for people
 	Copy  string // place of its second copy; empty: there is none
 
-	Scrub func(context.Context) (upkeep.Scrub, error) // progress of verifying the store; nil: another process verifies it, or none
+	Scrub func(context.Context) (upkeep.Scrub, error) // progress of verifying the store; nil: this process does not verify it
 
-	Expires func() time.Time                // when the first certificate of the servers expires; zero: none is known. nil: there are none
+	Expires func() time.Time                // when the servers' first certificate expires; zero: not known; nil: no certificates
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // present failures of this process
 	Log     *slog.Logger
@@ -54,7 +54,7 @@ type Options struct {
 	Stopping <-chan struct{} // closed when the service begins to stop, to end live figures; nil: never
 }
 
-// board serves the pages.
+// board has the pages' handlers, and what they share.
 type board struct {
 	Options
 	live live

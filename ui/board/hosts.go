@@ -66,7 +66,7 @@ func (p page) HostState(s hosts.State) string {
 	return p.T("all")
 }
 
-// Answer describes the answer to the last visit to a host.
+// Answer describes a host's answer to the last visit: its status, or why there was none.
 func (p page) Answer(v hosts.LastVisit) string {
 	switch {
 	case v.Why != "":

@@ -85,7 +85,7 @@ func (l *live) send(events map[string][]byte) bool {
 	return l.running
 }
 
-// liveFigures sends the running transfers and the contents of the buffers whenever they change.
+// liveFigures sends the running transfers and the contents of the buffers every liveEvery.
 func (b *board) liveFigures(w http.ResponseWriter, r *http.Request) error {
 	events, leave := b.live.listen(webpage.Language(r))
 	if events == nil {

@@ -132,7 +132,7 @@ type partnerPage struct {
 	Days     []day
 	Charts   []chart.Chart
 	Batches  []batch
-	Waiting  count // batches that are not published yet
+	Waiting  count // batches that are neither published nor in the quarantine
 }
 
 // day is what a robot did on one day.

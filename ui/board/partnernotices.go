@@ -90,8 +90,8 @@ func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string,
 	return found, nil
 }
 
-// tell mails to a robot's site what has begun and what is over, and records that it was told. For a
-// revoked robot, or one whose contact is no mail address, it only records that.
+// tell mails to a robot's site what has begun and what is over, and records that it was told. It
+// mails nothing without Notices, for a revoked robot, or to a contact that is no mail address.
 func (s *Partners) tell(ctx context.Context, robot string, active bool, list []roster.Trouble) error {
 	contact, err := s.opt.Manager.Roster.Contact(ctx, robot)
 	if err != nil {

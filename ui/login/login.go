@@ -51,7 +51,7 @@ type Options struct {
 	Log       *slog.Logger     // default: none
 }
 
-// pages serves the pages.
+// pages has the pages' handlers.
 type pages struct{ Options }
 
 // Queries and forms of the pages.

@@ -228,8 +228,7 @@ func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session
 	return append(all, session.Who{Kind: session.Account, Name: a.Name, Mark: mark}), nil
 }
 
-// rule returns the first rule of a kind that fits, and the name that it gives; nil if there is
-// none.
+// rule returns the first rule of a kind that fits, and the name that it gives; nil if no rule fits.
 func (o *OIDC) rule(claims map[string]any, kind func(*Rule) bool) (rule *Rule, name string) {
 	for i := range o.Rules {
 		r := &o.Rules[i]
@@ -243,7 +242,7 @@ func (o *OIDC) rule(claims map[string]any, kind func(*Rule) bool) (rule *Rule, n
 	return nil, ""
 }
 
-// operatorBy returns the operator that matches these claims; its name is "" if there is none. It
+// operatorBy returns the operator that matches these claims; its name is "" if no rule fits. It
 // fails with account.ErrNoAccount, which gives the reason, and with account.ErrSuspended.
 func (p *pages) operatorBy(ctx context.Context, claims map[string]any) (session.Who, error) {
 	sub, _ := claims["sub"].(string)
