@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robot is the robot of NewRobots; its secret is Secret.
+// Robot is the name of the robot that NewRobots makes, Secret its secret.
 const (
 	Robot  = "waseda"
 	Secret = "sesame"
@@ -130,10 +130,10 @@ type Robots struct {
 	Key        ed25519.PrivateKey
 	Generation int64                // of the assignment under which batches are made
 	Foreign    []string             // hosts that the robot never had
-	Until      map[string]time.Time // when its time with a host ended; it has the others
+	Until      map[string]time.Time // when the robot lost a host, by host; it still has the others
 	Unwatched  bool                 // nobody watches a host
 	Express    bool                 // its batches may be published outside the window
-	Stolen     time.Time            // since when its key was in others' hands, as it was revoked; zero: it was not
+	Stolen     time.Time            // since when its key has been in others' hands; zero: the key was not stolen
 }
 
 // NewRobots returns a robot with a new key.

@@ -22,7 +22,7 @@ const (
 	memberEnd  = 10
 )
 
-// Members splits whole members by the lengths that they contain.
+// Members splits data, which must be whole members, by the lengths in the members' headers.
 func Members(data []byte) (members [][]byte) {
 	for len(data) > 0 {
 		n := binary.LittleEndian.Uint64(data[16:])
@@ -32,8 +32,7 @@ func Members(data []byte) (members [][]byte) {
 	return members
 }
 
-// Member makes a member with correct lengths and sums that decodes to data. more are the extra
-// fields after WL.
+// Member makes a member of data, with correct lengths and sums. more are the extra fields after WL.
 func Member(data, more []byte) []byte {
 	var blocks bytes.Buffer
 	w, _ := flate.NewWriter(&blocks, flate.BestCompression) // the level is valid
@@ -87,8 +86,8 @@ func Pax(kind byte, pairs ...string) []byte {
 // Padded fills data up to whole tar blocks.
 func Padded(data []byte) []byte { return append(data, make([]byte, -len(data)&511)...) }
 
-// Reframe makes a correctly described and signed batch of hosts' ranges, with the digests of these
-// ranges, whatever they contain.
+// Reframe makes a signed batch of the first hosts of b, with other bytes for each host. The
+// manifest has the right digests, whatever the bytes are.
 func (r *Robots) Reframe(t testing.TB, b *Batch, ranges ...[]byte) *Batch {
 	t.Helper()
 	m := *b.Manifest

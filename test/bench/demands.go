@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// What is assumed of the web and of the machines, and stands in the document beside what follows.
+// Assumptions about the web and the machines. The document states them beside the results.
 const (
 	dayLong        = 86_400.0 // seconds
 	interval       = 20.0     // seconds between two visits of an address, the papers' and ours
-	atOnce         = 10_000.0 // hosts that a robot visits at once: BenchmarkWidth does
+	atOnce         = 10_000.0 // hosts that a robot visits at once, as in BenchmarkWidth
 	pageBytes      = 40e3     // of a page's answer, decoded
-	onTheLine      = 0.4      // of pageBytes, as servers and the robot compress
-	changedShare   = 0.3      // of the pages differ from the last visit and are stored
+	onTheLine      = 0.4      // share of pageBytes on the line, since servers and the robot compress
+	changedShare   = 0.3      // share of the pages that differ from the last visit and are stored
 	lineBits       = 100e6    // bits a second of a robot's line, a third of which may be used
 	lineShare      = 1.0 / 3
 	robotCores     = 2.0
@@ -24,12 +24,12 @@ const (
 	coreHour       = 0.04 // of money
 )
 
-// costs are what a unit of work takes, at the largest size measured.
+// costs has the cost of a unit of each kind of work, at the largest size measured.
 type costs struct {
 	page       float64 // seconds of a robot's CPU
 	known      float64 // bytes of a robot's disk for a known URL
 	splitByte  float64 // seconds of this machine for a byte before compression
-	kept       float64 // stored bytes of each
+	kept       float64 // stored bytes for a byte before compression
 	row        float64 // seconds of CPU to put a record into the index, and merge it twice
 	rowBytes   float64
 	publish    float64 // seconds to publish a host of an edition in the catalog, merges included
@@ -40,7 +40,8 @@ type costs struct {
 	planMemory float64 // bytes a host
 }
 
-// costsOf takes the costs from what was measured.
+// costsOf returns the costs by the measured figures. It returns NaN for a cost that was not
+// measured.
 func costsOf(measured map[string]taken) (c costs) {
 	last := func(growth, figure string) float64 {
 		all := measured[growth].Figures
@@ -82,15 +83,15 @@ type demand struct {
 
 var demanded = []demand{{"jp", 2e6, 1e8}, {"the web", 2e8, 1e10}}
 
-// need is one line of what a demand takes.
+// need is one line of the table of what a demand takes.
 type need struct {
 	what   string
 	format string
 	of     func(c *costs, d *demand) float64
-	single bool // one process does it: a share of the day, of which there is one
+	single bool // one process must do it; the value is a share of the day
 }
 
-// fleets are how many robots it takes, by what binds them.
+// fleets are the numbers of robots that a demand takes, one for each possible bottleneck.
 var fleets = []need{
 	{"robots, by the interval", "%.0f", func(_ *costs, d *demand) float64 { return math.Ceil(d.pages * interval / atOnce / dayLong) }, false},
 	{"robots, by their lines", "%.0f", func(_ *costs, d *demand) float64 {
@@ -99,7 +100,7 @@ var fleets = []need{
 	{"robots, by their CPU", "%.0f", func(c *costs, d *demand) float64 { return math.Ceil(d.pages * c.page / robotCores / dayLong) }, false},
 }
 
-// needs are what it takes besides.
+// needs are what a demand takes besides robots.
 var needs = []need{
 	{"disk of all frontiers, with as many known URLs as pages", "%.2g TB", func(c *costs, d *demand) float64 { return d.pages * c.known / 1e12 }, false},
 	{"lines into the service, pages that changed", "%.2g Gbit/s", func(c *costs, d *demand) float64 {
@@ -125,7 +126,7 @@ var needs = []need{
 	{"memory of the plan", "%.1f GB", func(c *costs, d *demand) float64 { return d.hosts * c.planMemory / 1e9 }, false},
 }
 
-// robots is how many a demand takes, whatever binds.
+// robots returns how many robots a demand takes, by the worst bottleneck.
 func robots(c *costs, d *demand) (most float64) {
 	for _, n := range fleets {
 		most = max(most, n.of(c, d))
@@ -133,7 +134,8 @@ func robots(c *costs, d *demand) (most float64) {
 	return most
 }
 
-// demands writes what the webs take by these costs, and which limit comes first.
+// demands writes what each demand takes at the costs c, and the limits of single processes, the
+// lowest first.
 func demands(to *bytes.Buffer, c costs) {
 	fmt.Fprintf(to, "\n### What it takes to collect all of it every day\n\n| |")
 	for _, d := range demanded {

@@ -15,9 +15,9 @@ import (
 type growth struct {
 	name, what string
 	pkg, bench string
-	of         string             // what is counted by the size: "records"
+	of         string             // what the sizes count, such as "records"
 	sizes      []int              // rising, ten times as much each
-	env        func(int) []string // what makes the benchmark as large
+	env        func(int) []string // the environment that gives the benchmark a size
 	curves     []curve
 }
 
@@ -26,13 +26,13 @@ type curve struct {
 	what   string
 	figure string  // as figures names it
 	format string  // of a value
-	power  float64 // by which power of the size it may grow: 0 for a cost of each, 1 for one of all
-	why    string  // if it grows by more
+	power  float64 // power of the size with which it may grow: 0 for a cost per item, 1 for the cost of all items
+	why    string  // the reason if it grows with a higher power
 }
 
-// tolerance is by how much the power between two sizes may be above what it should be before a
-// curve counts as bent. Half as much again for the same work at ten times the size is 0.18; what
-// one round on a machine with neighbours varies by is about 0.1.
+// tolerance is by how much a curve's power between two sizes may exceed the allowed power before
+// the curve counts as bent. A cost per item that is half as much again at ten times the size has
+// the power 0.18. One round on a machine with neighbours varies by about 0.1.
 const tolerance = 0.15
 
 // taken is what a growth's benchmark has reported: a line of data, from which the document is made.
@@ -41,9 +41,9 @@ type taken struct {
 	Figures      []figures // at each size
 }
 
-// grow measures the growths of these names, or all, and prints the tables, or writes the document
-// with them and what was measured of the others before. It fails if a curve bends upwards for no
-// named reason.
+// grow measures the named growths, or all if names is empty. If write is set, it writes the
+// document with the new figures and with the earlier figures of the other growths. Otherwise it
+// prints the tables. It fails if a curve bends upwards for no named reason.
 func grow(names []string, write bool) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(growths, func(g growth) bool { return g.name == name }) {
@@ -159,7 +159,8 @@ func (g *growth) table(to *bytes.Buffer, t taken) (bent []string) {
 	return bent
 }
 
-// lastPower returns by which power of the size the curve grows between the two largest sizes.
+// lastPower returns the power of the size with which the curve grows between the two largest sizes,
+// or false if one of their values is not known or not positive.
 func (c *curve) lastPower(sizes []int, all []figures) (float64, bool) {
 	last := len(sizes) - 1
 	a, known := all[last-1].median(c.figure)
@@ -199,9 +200,9 @@ const (
 // colours are those of Okabe and Ito (2008), which the colour-blind tell apart, without the yellow.
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888"}
 
-// draw draws each curve as so many times its value at the smallest size, both axes logarithmic: a
-// cost of each that stays the same is level, and a cost of all that grows with the size is as steep
-// as the dotted line.
+// draw draws each curve as a multiple of its value at the smallest size. Both axes are logarithmic:
+// a constant cost per item is a level line, and a cost of all items that grows with the size is as
+// steep as the dotted line.
 func (g *growth) draw(all []figures) []byte {
 	least, most := 1.0, float64(g.sizes[len(g.sizes)-1])/float64(g.sizes[0])
 	lines := make([][]float64, len(g.curves))

@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// by returns the environment that sets variables to so many for each of the size.
+// by returns a growth's env. For a size, it sets each variable to the size times the variable's
+// number.
 func by(each map[string]float64) func(int) []string {
 	return func(n int) (env []string) {
 		for name, share := range each {
@@ -14,10 +15,10 @@ func by(each map[string]float64) func(int) []string {
 
 const ms = "%.2f ms"
 
-// cold is why what a manager reads costs more than ten times as much at ten times the size.
+// cold is the reason why a manager's reads cost more than ten times as much at ten times the size.
 const cold = "the database is larger than its connections' caches of 16 MiB"
 
-// levels is why what a catalog of more editions has to merge and read grows a little.
+// levels is the reason why merging and reading a catalog cost a little more with more editions.
 const levels = "a row is merged once, and read once more, for each level of runs; eight runs of one make one of the next"
 
 var growths = []growth{

@@ -9,9 +9,9 @@
 //	go run ./test/bench --grow             # how costs grow with the size, and what jp and the web need
 //	go run ./test/bench --grow --write     # and puts that into docs/scale.md and .json
 //
-// Each run is a benchmark of the project, which works in turn with the other program; where that is
-// not installed, its lines are left out, and the output says so. Nothing leaves the machine but
-// what --install fetches. Keep the machine quiet meanwhile.
+// Each run is a benchmark of the project, which works in turn with the other program. If that
+// program is not installed, its figures are "not measured", and the output says so. Nothing leaves
+// the machine but what --install fetches. Keep the machine quiet meanwhile.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// The documents have what is measured between two marks.
+// The documents, and the marks between which they have the measured figures.
 const (
 	compared  = "docs/performance.md"
 	grown     = "docs/scale.md"
@@ -110,7 +110,7 @@ func bench(names []string, rounds int, install, write bool) error {
 	return put(compared, table.String())
 }
 
-// put replaces what is measured in a document.
+// put replaces the figures between a document's marks by the table.
 func put(document, table string) error {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -139,10 +139,10 @@ func machine() string {
 	return fmt.Sprintf("%s, %d cores, %s", model, runtime.NumCPU(), runtime.Version())
 }
 
-// figures are what benchmarks have reported: "Name/sub unit" to one value for each round.
+// figures has what benchmarks have reported: for each "Name/sub unit" one value of each round.
 type figures map[string][]float64
 
-// median returns the median of a figure, and whether there is one.
+// median returns the median of a figure, and whether the figure was measured.
 func (f figures) median(name string) (float64, bool) {
 	all := slices.Sorted(slices.Values(f[name]))
 	if len(all) == 0 {
@@ -151,7 +151,8 @@ func (f figures) median(name string) (float64, bool) {
 	return all[len(all)/2], true
 }
 
-// spread writes a figure in a format: its median and, of several rounds, the least and the most.
+// spread returns a figure as text: its median and, of several rounds, its least and its greatest
+// value.
 func spread(format string, of []float64) string {
 	all := slices.Sorted(slices.Values(of))
 	text := fmt.Sprintf(format, all[len(all)/2])
@@ -161,7 +162,7 @@ func spread(format string, of []float64) string {
 	return text
 }
 
-// measure runs the benchmark, as often as rounds says, and reads what it reports.
+// measure runs the benchmark once in each round, and returns the figures that it reports.
 func (r *run) measure(rounds int) (figures, error) {
 	all := make(figures)
 	for round := range rounds {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// run is a benchmark of the project, and what of it belongs into the table.
+// run is a benchmark of the project, with the table's lines for its figures.
 type run struct {
 	name, what string
 	pkg, bench string
@@ -19,14 +19,14 @@ type run struct {
 // line is a line of the table.
 type line struct {
 	work, peer string
-	aim        string // "–": none was set
+	aim        string // "–": no aim was set
 	value      func(figures) string
 }
 
-// unknown is the value of a figure that was not measured, since a program is missing.
+// unknown stands for a figure that was not measured, because a program is missing.
 const unknown = "not measured"
 
-// share returns how many times a figure of ours is that of another program, round by round.
+// share returns the ratio of Sheaf's figure to another program's figure, round by round.
 func share(ours, theirs string) func(figures) string {
 	return func(f figures) string {
 		var ratios []float64
@@ -42,7 +42,8 @@ func share(ours, theirs string) func(figures) string {
 	}
 }
 
-// each returns figures one after the other in a format.
+// each returns figures in a format, with commas between them. It leaves out figures that were not
+// measured.
 func each(format string, names ...string) func(figures) string {
 	return func(f figures) string {
 		var values []string
@@ -50,7 +51,7 @@ func each(format string, names ...string) func(figures) string {
 			v, ok := f.median(name)
 			switch {
 			case !ok:
-			case math.IsInf(v, 0) || math.IsNaN(v): // the other has used less CPU than can be measured
+			case math.IsInf(v, 0) || math.IsNaN(v): // the other program has used less CPU than can be measured
 				values = append(values, "–")
 			default:
 				values = append(values, spread(format, f[name]))

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// bench is the testing.TB of one fault, so that the helpers of the tests serve a command too. It
-// has the methods that they call; any other panics.
+// bench is the testing.TB of one fault, so that this command can use the tests' helpers. It has the
+// methods that the helpers call; any other method panics.
 type bench struct {
-	testing.TB // nil: only this package's own types may be one
+	testing.TB // nil; only a type of package testing can be a testing.TB by itself
 
 	ctx  context.Context
 	name string
@@ -26,8 +26,8 @@ type bench struct {
 	ends    []func()
 }
 
-// perform calls f with a bench until f returns, fails or lacks something, and cleans up. missing
-// says what is lacking.
+// perform calls f with a bench until f returns, fails or is skipped, and cleans up. missing says
+// what f lacked if it was skipped.
 func perform(ctx context.Context, name string, f func(*bench)) (missing string, err error) {
 	dir, err := os.MkdirTemp("", "sheaf-faults-")
 	if err != nil {
@@ -49,7 +49,7 @@ func perform(ctx context.Context, name string, f func(*bench)) (missing string, 
 	return b.missing, errors.Join(append(b.errs, os.RemoveAll(dir))...)
 }
 
-// end calls what Cleanup was given, the last first.
+// end calls the functions that Cleanup was given, the last one first.
 func (b *bench) end() {
 	for len(b.ends) > 0 {
 		last := b.ends[len(b.ends)-1]

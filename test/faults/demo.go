@@ -23,7 +23,7 @@ import (
 	"sheaf/test/metricstest"
 )
 
-// demo is an installation of one fault: a service as a process, and the command line.
+// demo is the installation for one fault: a service as a process, and the command line.
 type demo struct {
 	*bench
 	out io.Writer
@@ -115,7 +115,8 @@ func (d *demo) start() {
 	d.until(1, "sheaf_lease_held", "lease", "urls")
 }
 
-// command is sheaf with the installation's settings, and none of the environment's.
+// command returns a sheaf command with the installation's settings, and without settings from the
+// environment.
 func (d *demo) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(d.Context(), d.program, append(args, "--config", d.config())...)
 	cmd.Dir = d.dir
@@ -127,7 +128,8 @@ func (d *demo) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// sheaf runs a command as an operator types it, shows it, and returns what it printed.
+// sheaf runs a command as an operator types it. It shows the command and its output, and returns
+// the output.
 func (d *demo) sheaf(args ...string) string {
 	d.Helper()
 	var shown []string
@@ -202,7 +204,7 @@ func (d *demo) file(name string, data []byte) string {
 	return path
 }
 
-// importPage imports a WARC with one page, whose body has a size.
+// importPage imports a WARC with one page that has this URL and body.
 func (d *demo) importPage(page string, body []byte) {
 	d.Helper()
 	answer := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + string(body)
@@ -213,10 +215,11 @@ func (d *demo) importPage(page string, body []byte) {
 	d.sheaf("archive", "import", d.file("page.warc", warc.Bytes()))
 }
 
-// objects is the directory of the object store.
+// objects returns the directory of the object store.
 func (d *demo) objects() string { return filepath.Join(d.data, "store") }
 
-// takeStore takes the store's directory away, as when its disk is taken out. back brings it again.
+// takeStore takes the store's directory away, as when its disk is taken out. back brings the
+// directory back and restarts the service.
 func (d *demo) takeStore() (back func()) {
 	d.Helper()
 	away := d.objects() + ".away"

@@ -98,7 +98,7 @@ func storeAway(d *demo) course {
 	}}
 }
 
-// storeFails brings a batch, for which the store fails, and waits until this is seen.
+// storeFails imports a batch while the store fails, and waits until the metrics show a failure.
 func (d *demo) storeFails() metricstest.Families {
 	d.Helper()
 	d.importPage("http://www.example.jp/", []byte("a page"))
@@ -116,7 +116,7 @@ func (d *demo) storeFails() metricstest.Families {
 	return all
 }
 
-// storeWorks waits until that batch has gone on.
+// storeWorks waits until the batch of storeFails is split and the check of the store succeeds.
 func (d *demo) storeWorks() metricstest.Families {
 	d.Helper()
 	d.until(1, "sheaf_batches", "state", "post-split")
@@ -124,7 +124,7 @@ func (d *demo) storeWorks() metricstest.Families {
 	return d.until(1, "sheaf_check_up", "check", "store")
 }
 
-// publish publishes a page.
+// publish imports a page and publishes it.
 func (d *demo) publish(page string, body []byte) {
 	d.Helper()
 	d.importPage(page, body)
@@ -240,7 +240,7 @@ func (d *demo) certificate(days int) map[string]any {
 	return map[string]any{"drop.cert": d.file("cert.pem", cert), "drop.key": d.file("key.pem", key)}
 }
 
-// renewed waits until the service has a certificate for more than two weeks.
+// renewed waits until the service has a certificate for more than 20 days, and its check succeeds.
 func (d *demo) renewed() metricstest.Families {
 	d.Helper()
 	d.tell("cure", "a new certificate and its key lie in place of the old ones")

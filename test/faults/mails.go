@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// receiveMails listens as a mail server that takes every letter. The channel has the letters.
+// receiveMails listens as a mail server that takes every letter. The channel gets the letters.
 func receiveMails(d *demo, address string) <-chan string {
 	d.Helper()
 	l, err := net.Listen("tcp", address)

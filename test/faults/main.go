@@ -7,7 +7,7 @@
 //	go run ./test/faults --pictures /tmp/faults store
 //
 // Each installation is a `sheaf serve` on loopback with a directory of its own, which is removed in
-// the end. Nothing waits for hours: where a fault takes some, the command changes the times in the
+// the end. Nothing waits for hours: if a fault takes hours, the command changes the times in the
 // installation's database and says so, and promtool lets Prometheus' time pass.
 package main
 
@@ -60,8 +60,8 @@ func listAll(out io.Writer) {
 	w.Flush()
 }
 
-// run shows faults, and returns those that were left out because something is missing here, with
-// what that is. The error names the faults of which something is not as the runbook says.
+// run shows faults. missing has the faults that were left out, with what this machine lacks for
+// them. The error names the faults that are not as the runbook says.
 func run(ctx context.Context, o options, out io.Writer) (missing map[string]string, err error) {
 	known := all()
 	for _, name := range o.names {

@@ -41,7 +41,7 @@ type refusal struct {
 	reason wire.Reason
 	what   string
 	send   func(d *demo, r *robot)               // brings the batch
-	cure   func(d *demo, r *robot, batch string) // nil: it is discarded
+	cure   func(d *demo, r *robot, batch string) // nil: the batch is discarded
 }
 
 // refusals returns a fault for each reason of the quarantine.
@@ -155,7 +155,7 @@ func (d *demo) quarantined() string {
 type robot struct {
 	*demo
 	*batchtest.Robots
-	sent *batchtest.Batch // the last that bring was given
+	sent *batchtest.Batch // the last batch that bring was given
 }
 
 // join admits a robot, which joins and gets the host own.
@@ -221,7 +221,7 @@ func (d *demo) store(name string, data []byte) {
 	d.tell("fault", "%s, %d bytes, is stored by FTP", name, len(data))
 }
 
-// tooLarge has no alert: nothing is stored.
+// tooLarge offers an upload that the service refuses. There is no alert, since nothing is stored.
 func tooLarge(d *demo) course {
 	offer := func(size int64) (status int, text string) {
 		id := d.identity()

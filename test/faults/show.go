@@ -24,7 +24,7 @@ type fault struct {
 	what   string   // what happens, for people
 	alerts []string // that it sets off
 	reason string   // of the quarantine or the refusal, which has a section of the runbook; may be empty
-	page   string   // path of the operators' page that shows it; empty: none can
+	page   string   // path of the operators' page that shows it; empty: no page can
 	shows  string   // words of that page
 	// course prepares an installation and says what will happen to it.
 	course func(d *demo) course
@@ -33,9 +33,9 @@ type fault struct {
 // course is what happens to an installation.
 type course struct {
 	settings map[string]any              // in addition to those of every demo
-	history  func() []metricstest.Scene  // what was there before the fault; nil: a service that does nothing
-	cause    func() metricstest.Families // returns the metrics as soon as they show it; nil: the service does not answer
-	cure     func() metricstest.Families // what the runbook says; returns the metrics as soon as they show it
+	history  func() []metricstest.Scene  // the scenes before the fault; nil: a service that does nothing
+	cause    func() metricstest.Families // causes the fault, and returns the metrics as soon as they show it, or nil if the service does not answer
+	cure     func() metricstest.Families // does what the runbook says, and returns the metrics as soon as they show the cure
 }
 
 // Minutes of Prometheus' time that the scenes take.
@@ -45,7 +45,8 @@ const (
 	cured  = 60
 )
 
-// show starts an installation, breaks it, shows what an operator sees, cures it and shows that.
+// show starts an installation, breaks it, shows what an operator sees, cures it and shows that the
+// alerts end.
 func (f *fault) show(b *bench, out io.Writer, pictures string) {
 	testkit.Tool(b, "promtool")
 	d := newDemo(b, out)
@@ -151,7 +152,7 @@ func (f *fault) look(d *demo, pictures string) {
 	}
 }
 
-// picture has a browser make a picture of a page, and returns its file.
+// picture lets a browser make a picture of a page, and returns the picture's absolute path.
 func (d *demo) picture(browser, page, file string) string {
 	d.Helper()
 	file, err := filepath.Abs(file)

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Silence, as an answer, is none at all.
+// Silence as an answer says that the server sends nothing.
 const Silence = "silence"
 
 // Server is a mail server. Its mailer.Server leads to it.
@@ -104,7 +104,7 @@ func (s *Server) To(t testing.TB, address string) (list []Letter) {
 	return list
 }
 
-// say answers a command, and returns what it said.
+// say answers a command, and returns the answer.
 func (s *Server) say(conn net.Conn, verb, line string) (text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

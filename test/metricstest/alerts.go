@@ -44,8 +44,8 @@ func Alerts(t testing.TB) []Alert {
 // Selector finds the metrics of an expression: the name, and what is between its braces.
 var Selector = regexp.MustCompile(`\b((?:sheaf|go|process)_\w+|up)\b(?:\{([^}]*)\})?`)
 
-// Series returns the values that the alert's expression asks for in a scrape, each by its metric
-// with labels. A metric's selector by labels is not applied.
+// Series returns a scrape's values of the metrics in the alert's expression, each by its metric
+// with labels. It ignores the expression's selectors by labels.
 func (a *Alert) Series(of Families) map[string]float64 {
 	all := make(map[string]float64)
 	for _, s := range Selector.FindAllStringSubmatch(a.Expr, -1) {
@@ -60,7 +60,7 @@ func (a *Alert) Series(of Families) map[string]float64 {
 type Scene struct {
 	Minutes int
 	Metrics Families // nil: the program did not answer
-	Fires   []string // the alerts that fire at some time of the scene; none: none fires at its end
+	Fires   []string // the alerts that fire at some time of the scene; empty: no alert fires at its end
 }
 
 // Story is a program's scrapes one after another.

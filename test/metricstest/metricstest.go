@@ -25,7 +25,7 @@ type Family struct {
 	Series []Series
 }
 
-// Series is one value. A histogram has one for each of its counts; what its buckets have is left
+// Series is one value. Of histograms and summaries it is a count; their sums and buckets are left
 // out.
 type Series struct {
 	Labels []Label
@@ -40,7 +40,7 @@ var (
 	label = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*")`)
 )
 
-// Scrape asks the program that has its metrics at an address, host:port.
+// Scrape returns the metrics that a program serves at an address, host:port.
 func Scrape(t testing.TB, address string) Families {
 	t.Helper()
 	text := Text(t, address)
@@ -103,8 +103,8 @@ func Eventually(t testing.TB, address string, want float64, name string, labels 
 	return all
 }
 
-// Value returns the value of a gauge or counter with these labels, names and values in turn, and
-// whether there is one.
+// Value returns the value of a gauge or counter with exactly these labels, names and values in
+// turn, and whether the scrape has it.
 func (f Families) Value(name string, labels ...string) (float64, bool) {
 	for _, s := range f.Of(name) {
 		same := len(s.Labels) == len(labels)/2

@@ -1,4 +1,4 @@
-// Package operatorstest has gates for tests of rooms that stand behind one.
+// Package operatorstest has operators' gates for tests of packages that mount routes behind a gate.
 package operatorstest
 
 import (

@@ -29,7 +29,7 @@ type grantors struct {
 
 var leaseSecret = []byte("the secret of the papers' servers")
 
-// start starts servers, which know the first members.
+// start starts n more servers. They know the servers of the first call as the members.
 func (g *grantors) start(n int) error {
 	var listeners []net.Listener
 	var added []string
@@ -66,7 +66,7 @@ func (g *grantors) close() {
 	}
 }
 
-// leases makes the rows of 002.
+// leases makes the rows of paper 002.
 func leases() (rows []row, err error) {
 	dir, err := os.MkdirTemp("", "papers-")
 	if err != nil {
@@ -141,7 +141,7 @@ func entering(ctx context.Context, l lease.Locker) (time.Duration, error) {
 	return all[len(all)/2], nil
 }
 
-// leaseLoad measures what servers have to do as others join.
+// leaseLoad measures how many messages a second each server gets as further servers join.
 func leaseLoad(ctx context.Context, dir string) (string, error) {
 	g := &grantors{dir: dir}
 	defer g.close()
@@ -192,7 +192,7 @@ func leaseLoad(ctx context.Context, dir string) (string, error) {
 	}
 }
 
-// askers lets clients enter again and again until stop is called.
+// askers lets n clients hold names for a moment again and again, until stop is called.
 func (g *grantors) askers(ctx context.Context, n int) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var clients sync.WaitGroup
@@ -217,7 +217,7 @@ func (g *grantors) askers(ctx context.Context, n int) (stop func(), err error) {
 	return stop, nil
 }
 
-// load returns the messages that a server gets in a second, in the mean of all.
+// load returns how many messages a server gets in a second: the mean of all servers over a time.
 func (g *grantors) load(d time.Duration) float64 {
 	count := func() (n int64) {
 		for _, s := range g.servers {

@@ -110,7 +110,7 @@ const (
 )
 
 // imbalance divides the URLs of a drawn web among eight machines in four ways, as Figures 11 and 12
-// of paper 003 do in two.
+// of paper 003 do in two ways.
 func imbalance() ([]row, error) {
 	random := rand.New(rand.NewPCG(3, 2007))
 	var byURL, bySite, byAddress, sites [machines]float64

@@ -20,7 +20,7 @@ import (
 )
 
 // The web of charts, which is spread over many addresses, and the line of each machine in bytes a
-// second. Lines that narrow let one machine play eight.
+// second. Such narrow lines let one machine play eight.
 const (
 	doors     = 240
 	doorPages = 25

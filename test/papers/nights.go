@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// nights makes the rows of nights with predictions that are wrong. Tests of the manager play them,
-// since they need its insides.
+// nights makes the rows of nights with wrong predictions. Tests of the manager play them, since
+// they need its insides.
 func nights() ([]row, error) {
 	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^(TestPredictedNights|TestNightWithWrongPredictions)$", "./manager")
 	cmd.Env = append(os.Environ(), "SHEAF_TEST_FULL=1")

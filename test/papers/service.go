@@ -88,8 +88,8 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, b.String())
 }
 
-// service has four robots collect a made-up web through a service, both as they are, in this
-// process.
+// service lets four robots collect a made-up web for a service. The robots and the service are
+// Sheaf's own, and run in this process.
 func service() (rows []row, err error) {
 	dir, err := os.MkdirTemp("", "papers")
 	if err != nil {
@@ -135,7 +135,7 @@ func service() (rows []row, err error) {
 	return collect(ctx, operator, &web, robots)
 }
 
-// start starts a service in a folder. end stops it.
+// start starts a service in a folder. end stops the service.
 func start(ctx context.Context, dir string, log *slog.Logger) (operator *client.Client, end func() error, err error) {
 	cfg, err := programs.Load("", map[string]any{
 		"data": filepath.Join(dir, "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
@@ -176,7 +176,7 @@ func join(ctx context.Context, operator *client.Client, name, dir string, at map
 	return r, r.Subscribe(ctx)
 }
 
-// settings returns the settings of such a robot, which has joined.
+// settings lets such a robot join, and returns its settings.
 func settings(ctx context.Context, operator *client.Client, name, dir string, at map[string]string) (config.Config, error) {
 	var admitted manager.AdmitResponse
 	if err := operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
@@ -191,7 +191,8 @@ func settings(ctx context.Context, operator *client.Client, name, dir string, at
 	return cfg, err
 }
 
-// collect has the robots collect their hosts and bring the batches, and returns what that took.
+// collect lets the robots collect their hosts and bring the batches, and returns the rows of what
+// was measured.
 func collect(ctx context.Context, operator *client.Client, web *site, robots []*robotd.Robot) ([]row, error) {
 	began := time.Now()
 	var took time.Duration

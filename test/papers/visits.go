@@ -23,8 +23,8 @@ import (
 // 2017).
 var load = [24]float64{0.80, 0.60, 0.40, 0.28, 0.22, 0.20, 0.24, 0.33, 0.42, 0.48, 0.52, 0.55, 0.60, 0.58, 0.56, 0.57, 0.60, 0.65, 0.72, 0.82, 0.90, 0.98, 1.00, 0.94}
 
-// hours compares the speed at an hour that was learnt in a week with that at midnight, as Table 1
-// of paper 004 does.
+// hours compares the speed at an hour that was learnt in a week with the speed at midnight, as
+// Table 1 of paper 004 does.
 func hours() ([]row, error) {
 	const servers, week = 9, 7
 	random := rand.New(rand.NewPCG(4, 2000))
@@ -62,13 +62,13 @@ var kame []byte
 
 // tracked is a page of the trace and what its visits have shown.
 type tracked struct {
-	changes []int // the days on which it changed, the first of them that of its beginning
+	changes []int // the days on which it changed; the first is the day on which it began
 	last    int   // day of the last visit; -1: none
 	revisit.Page
 	daily frontier.Daily
 }
 
-// current reports whether a copy of the day of the last visit is that of a later day.
+// current reports whether the copy of the last visit is still current on a day.
 func (p *tracked) current(day int) bool {
 	return p.last >= 0 && !p.changed(p.last, day)
 }
@@ -88,7 +88,8 @@ func (p *tracked) visit(day int) {
 	p.last, p.Times = day, p.daily.Times
 }
 
-// trace reads when the pages of www.kame.net changed, by day, up to a number of days.
+// trace returns the pages that www.kame.net had in the first days of its history, with the days on
+// which they changed.
 func trace(days int) ([]*tracked, error) {
 	r, err := gzip.NewReader(bytes.NewReader(kame))
 	if err != nil {
@@ -123,7 +124,7 @@ func trace(days int) ([]*tracked, error) {
 	return pages, lines.Err()
 }
 
-// staleness visits the pages of a real site day by day, with visits for one page in thirty, by each
+// staleness plays visits to the pages of a real site, each day to one page in thirty, by each
 // policy.
 func staleness() ([]row, error) {
 	const days, from, longest = 1000, 100, 60

@@ -1,5 +1,4 @@
-// Package removaltest is an internet for tests of the removal desk, which never leaves this
-// machine.
+// Package removaltest plays an internet on this machine, for tests of the removal desk.
 package removaltest
 
 import (
@@ -44,7 +43,7 @@ func New(t testing.TB) *Internet {
 	return n
 }
 
-// Network is how a desk reaches it.
+// Network returns the resolver and the dialer by which a desk reaches the internet.
 func (n *Internet) Network() removal.Network { return removal.Network{Resolver: n, Dial: n.dial} }
 
 // Name gives a name its addresses, with blanks between.
@@ -61,14 +60,14 @@ func (n *Internet) Record(name string, texts ...string) {
 	n.texts[name+"."] = texts
 }
 
-// File puts a file on a site, or a redirect, as "to URL".
+// File puts a file on a site. If its text is "to URL", the site redirects to the URL.
 func (n *Internet) File(host, path, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.files[host+path] = text
 }
 
-// Dialed returns the addresses that were connected to.
+// Dialed returns the addresses to which connections were made.
 func (n *Internet) Dialed() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

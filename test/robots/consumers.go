@@ -63,8 +63,8 @@ func (p *play) consume(ctx context.Context, out io.Writer) error {
 	return shares(out, readers, took)
 }
 
-// ofAccount says to which account a consumer belongs: half of the consumers to every fourth
-// account, which so have three times as many as the others.
+// ofAccount returns the account of consumer n. Half of the consumers belong to a quarter of the
+// accounts, which so have three times as many consumers as the others.
 func ofAccount(n, accounts int) int {
 	few := (accounts + 3) / 4
 	if n%2 == 0 || few == accounts {
@@ -73,7 +73,8 @@ func ofAccount(n, accounts int) int {
 	return few + n/2%(accounts-few)
 }
 
-// shares writes what the accounts got, and fails if that differs by too much.
+// shares writes what the accounts got, and fails if an account's share differs from the mean by
+// more than shareBound.
 func shares(out io.Writer, readers []*reader, took time.Duration) error {
 	least, most, all := readers[0].got.Load(), readers[0].got.Load(), int64(0)
 	for _, r := range readers {
@@ -93,7 +94,7 @@ func shares(out io.Writer, readers []*reader, took time.Duration) error {
 	return nil
 }
 
-// makeAccounts returns the accounts that it could make.
+// makeAccounts makes the accounts. With an error it returns the accounts made before.
 func (p *play) makeAccounts(ctx context.Context) (readers []*reader, err error) {
 	prefix := strings.ToLower(rand.Text()[:6])
 	for n := range p.accounts {
@@ -115,7 +116,7 @@ func (p *play) removeAccounts(ctx context.Context, readers []*reader) {
 	}
 }
 
-// download downloads the file again and again until ctx ends.
+// download downloads the file again and again until ctx ends or a download fails.
 func (p *play) download(ctx context.Context, r *reader, count *atomic.Bool) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

@@ -52,7 +52,7 @@ type deliveries struct {
 type depth struct {
 	at      time.Duration // since the beginning
 	batches map[wire.State]int64
-	oldest  time.Duration // since a batch that is not published became what it is
+	oldest  time.Duration // for how long, at most, an unpublished batch has been in its state
 }
 
 // newDeliveries makes an account for the reader, who begins at the end of the feed.
@@ -112,8 +112,8 @@ func (d *deliveries) removeHosts(ctx context.Context, hosts []string) {
 	}
 }
 
-// during calls work, in which robots send batches of hosts that they get before. It returns when a
-// reader has seen all that was published.
+// during gives the robots hosts and calls work, in which they send batches. Then it waits, but no
+// longer than receiptsEvery, until the reader has seen all batches.
 func (d *deliveries) during(ctx context.Context, work func()) {
 	hosts, err := d.addHosts(ctx)
 	defer d.removeHosts(context.WithoutCancel(ctx), hosts)
@@ -155,7 +155,7 @@ func (d *deliveries) watch(ctx context.Context) {
 	}
 }
 
-// see notes that a batch of which an event tells can be read.
+// see reads a byte of an event's batch, and notes how long it took until the batch could be read.
 func (d *deliveries) see(ctx context.Context, e api.Event) {
 	d.mu.Lock()
 	seen := d.seen[e.Batch]
@@ -178,7 +178,7 @@ func (d *deliveries) see(ctx context.Context, e api.Event) {
 	}
 }
 
-// published notes that the service says so of a batch.
+// published notes how long it took until a batch was published, by its receipt.
 func (d *deliveries) published(b batch.Spooled, receipt *wire.Receipt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,8 +188,8 @@ func (d *deliveries) published(b batch.Spooled, receipt *wire.Receipt) error {
 	return nil
 }
 
-// unseen returns how many of the batches that were sent the reader has not seen. An event has no
-// batch if several brought pages of one host.
+// unseen returns how many of the sent batches the reader has not seen. An event names no batch if
+// several batches brought pages of one host.
 func (d *deliveries) unseen() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -351,7 +351,7 @@ func (r *robot) makeBatch(ctx context.Context, store *batch.Store, hosts []strin
 	})
 }
 
-// words are what made-up pages have. They deflate to about a third.
+// words are the words of made-up pages. The pages deflate to about a third.
 var words = func() (words []string) {
 	for range 2000 {
 		words = append(words, strings.ToLower(rand.Text()[:3+mathrand.IntN(8)]))
@@ -359,7 +359,7 @@ var words = func() (words []string) {
 	return words
 }()
 
-// text returns about n bytes of text as no other page has it.
+// text returns about n bytes of random words.
 func text(n int) []byte {
 	var b bytes.Buffer
 	for b.Len() < n {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// figures are what requests took, by kind. They may be used by many goroutines at once.
+// figures has the times that requests took, by kind. Many goroutines may use note at once.
 type figures struct {
 	mu      sync.Mutex
 	took    map[string][]time.Duration

@@ -11,8 +11,8 @@
 //
 // With --hosts each robot also makes batches of made-up pages of hosts of its own, as robotd does,
 // and sends them. A reader follows the feed and reads a file of each batch. So it shows how long it
-// takes until what a robot brings can be read, and what waits in the buffers meanwhile. Use a
-// service that was made for that, with publish.window: always, as what is published stays.
+// takes until a robot's batch can be read, and how many batches wait in the buffers meanwhile. Use
+// a service that was made for that, with publish.window: always, since the published pages stay.
 //
 //	go run ./test/robots … --robots 1000 --hosts 5 --batches 1m --pages 4 --for 10m
 //
@@ -60,8 +60,8 @@ type options struct {
 	pages   int           // of each host in a batch
 
 	consumers int    // at once
-	accounts  int    // that they belong to
-	file      string // path of what they download
+	accounts  int    // to which the consumers belong
+	file      string // path of the file that they download
 }
 
 func (o options) check() error {

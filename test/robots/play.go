@@ -24,7 +24,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// play is robots that work at once.
+// play is one run of the command: what the robots that work at once share.
 type play struct {
 	options
 	operator *client.Client
@@ -32,8 +32,8 @@ type play struct {
 	deliver  *deliveries // nil: robots send no batches
 }
 
-// joinAtOnce is how many robots join or leave at once. The service takes more from one address for
-// guesses.
+// joinAtOnce is how many robots join or leave at once. The service would take more joins from one
+// address for guesses.
 const joinAtOnce = 4
 
 // all plays the robots until their time is over or ctx ends.
@@ -86,15 +86,15 @@ type robot struct {
 	done         int      // heartbeats
 }
 
-// tries is how often a request is made that a busy service asks to repeat.
+// tries is how often a request is made at most, if a busy service asks to repeat it.
 const tries = 5
 
 func (r *robot) timed(kind string, f func() error) error {
 	return r.play.timed(kind, "robot "+r.name, f)
 }
 
-// timed makes a request and notes what it took. It repeats it as robots and people do, if the
-// service says that it has done nothing, and that a moment later it may.
+// timed makes a request and notes what it took. It repeats the request, as robots and people do, if
+// the service asks to try again in a moment.
 func (p *play) timed(kind, who string, f func() error) error {
 	began := time.Now()
 	err := f()
@@ -174,7 +174,8 @@ func (r *robot) join(ctx context.Context) error {
 	return r.timed("subscribe", func() error { return r.answer(ctx, http.MethodPost, wire.PathSubscribe, nil, nil) })
 }
 
-// work fetches the list and sends heartbeats until the time is over. No request is cut off by that.
+// work fetches the list and sends heartbeats until the time is over. The end of the time cuts off
+// no request.
 func (r *robot) work(ctx context.Context) {
 	r.fetch(context.WithoutCancel(ctx), "first list")
 	if r.deliver != nil {
@@ -222,7 +223,8 @@ func (r *robot) fetch(ctx context.Context, kind string) {
 	})
 }
 
-// beat sends a heartbeat, which confirms the list. It fetches the list if there is another.
+// beat sends a heartbeat, which confirms the list. If the answer names another list, beat fetches
+// that list.
 func (r *robot) beat(ctx context.Context) {
 	hb := wire.Heartbeat{List: r.list, Version: "played", Phase: wire.PhaseCollecting, Cycle: 1, Left: 1000, EveryMS: r.every.Milliseconds(), All: true, Hosts: map[string]wire.HostProgress{}}
 	r.done++
@@ -246,7 +248,7 @@ func (r *robot) beat(ctx context.Context) {
 	}
 }
 
-// leave ends the robot's part and removes it.
+// leave makes the robot leave, and removes it from the service.
 func (r *robot) leave(ctx context.Context) {
 	if r.secret != "" {
 		r.timed("leave", func() error { return r.answer(ctx, http.MethodPost, wire.PathUnsubscribe, nil, nil) })

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Compose is what tests look at of deploy/compose/compose.yaml.
+// Compose has the parts of deploy/compose/compose.yaml that tests look at.
 type Compose struct {
 	Services map[string]Container
 }

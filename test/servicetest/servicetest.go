@@ -67,7 +67,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	return &Service{Client: c, Data: cfg.Data, At: s.Addresses(), t: t}
 }
 
-// Quiet returns the settings of a service that does not level robots either, and polls often.
+// Quiet returns settings for Start: the service does not level robots, and polls often.
 func Quiet() map[string]any {
 	return map[string]any{"poll": "50ms", "balance.during": false}
 }
@@ -85,7 +85,7 @@ func Run(t testing.TB, what string, f func(context.Context) error) {
 	})
 }
 
-// Operate sends a request as an operator, which must succeed.
+// Operate sends a request as an operator, and fails the test if the request fails.
 func (s *Service) Operate(method, path string, in, out any) {
 	s.t.Helper()
 	testkit.Must(s.t, s.Do(s.t.Context(), method, path, in, out))
