@@ -6,8 +6,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// HostList is the answer of PathHosts. Next is the query's next "after", if there are more hosts;
-// the Link header has the whole URL.
+// HostList is the answer of PathHosts. Next is the value of "after" for the next query, if there
+// are more hosts; the Link header has the whole URL.
 type HostList struct {
 	Hosts []HostLine `json:"hosts"`
 	Next  string     `json:"next,omitempty"`
@@ -31,7 +31,7 @@ type EditionList struct {
 	Editions []Edition `json:"editions"`
 }
 
-// Edition is one publication.
+// Edition sums up one publication.
 type Edition struct {
 	Name      string    `json:"edition"`
 	Version   int64     `json:"version"` // of the catalog
@@ -48,8 +48,8 @@ type VersionDocument struct {
 	Catalog int64  `json:"catalog"` // number of the newest catalog version
 }
 
-// CoverageList is the answer of PathCoverage. Next is the query's next cursor, if there are more
-// lines; the Link header has the whole URL.
+// CoverageList is the answer of PathCoverage. Next is the cursor for the next query, if there are
+// more lines; the Link header has the whole URL.
 type CoverageList struct {
 	Coverage []Coverage `json:"coverage"`
 	Next     string     `json:"next,omitempty"`

@@ -13,9 +13,10 @@
 // /v1/changes; and Tile, which gives the names of the files below /feed.
 //
 // Each event gets a unique number, in the order of publication. An account sees only the events of
-// its scope, so its numbers have gaps. The event of a publication is left out once that is taken
-// down or has expired; the removal is an event of its own. So a client that begins at 0 learns
-// exactly what exists now, and a client that continues from a number learns all changes since.
+// its scope, so its numbers have gaps. The event of a publication is left out once the publication
+// is taken down or has expired; the removal is an event of its own. So a client that begins at 0
+// learns exactly what exists now, and a client that continues from a number learns all changes
+// since.
 //
 // The same events are in files below /feed. The name of a file has the first and the last number
 // that it covers: 1, 10, 100, 1,000 or 10,000 numbers, aligned. A file appears once all its numbers

@@ -23,7 +23,7 @@ type Event struct {
 	Edition string    `json:"edition,omitempty"` // empty: all editions
 	// Why is the reason of a Delete or Reseal: "takedown", "lifted" or "expired".
 	Why string `json:"why,omitempty"`
-	// URLPrefix limits a Reseal to records of URLs that begin so, by http or https and in any
+	// URLPrefix limits a Reseal to records of URLs that begin with it, by http or https and in any
 	// spelling.
 	URLPrefix string `json:"url_prefix,omitempty"`
 
@@ -42,7 +42,7 @@ type Event struct {
 	Preferences string `json:"preferences,omitempty"`
 }
 
-// File is a file of an event, in the directory Path.
+// File is one of an event's files, in the event's directory Path.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes

@@ -14,7 +14,8 @@ type Inlink struct {
 	NoFollow bool      `json:"nofollow,omitempty"` // the page asks not to follow the link
 }
 
-// InlinkList is the answer of PathInlinks. Next is the query's next cursor, if there may be more.
+// InlinkList is the answer of PathInlinks. Next is the cursor for the next query, if there may be
+// more links.
 type InlinkList struct {
 	Links []Inlink `json:"links"`
 	Next  string   `json:"next,omitempty"`

@@ -17,11 +17,11 @@ const (
 	perShelf = 1_000_000 // numbers in one directory
 )
 
-// Tile is the range of sequence numbers that one file covers. Their count is a power of ten up to
-// 10,000, and To is a multiple of the count.
+// Tile is the range of sequence numbers that one file covers. The range has 1, 10, 100, 1,000 or
+// 10,000 numbers, and To is a multiple of that count.
 type Tile struct{ From, To int64 }
 
-// Valid reports whether From is positive, and the count and To are as Tile demands.
+// Valid reports whether the range is as Tile says, and From is positive.
 func (t Tile) Valid() bool {
 	n := t.To - t.From + 1
 	if t.From < 1 || n < 1 || n > largest || t.To%n != 0 {
@@ -47,7 +47,8 @@ var (
 	shelfName = regexp.MustCompile(`^[0-9]{6}$`)
 )
 
-// ParseTile parses a file name. It reports false if the tile is not valid or not in that shelf.
+// ParseTile parses a file name. It reports false if the name or the tile is not valid, or the tile
+// belongs to another shelf.
 func ParseTile(shelf, name string) (Tile, bool) {
 	m := tileName.FindStringSubmatch(name)
 	if m == nil {

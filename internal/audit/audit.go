@@ -106,8 +106,8 @@ const (
 	maxReason = 1000
 )
 
-// short cuts a text between characters, so that it has at most most bytes. It replaces bytes that
-// are not UTF-8, and zero bytes, which PostgreSQL refuses.
+// short cuts a text between characters, to a length of at most most bytes with the sign "…". It
+// replaces bytes that are not UTF-8, and zero bytes, which PostgreSQL refuses.
 func short(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= most {
@@ -234,7 +234,8 @@ type Keeping struct {
 	Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long clients' addresses are kept in the rows
 }
 
-// trim deletes the rows, and the addresses in rows, that were kept longer than k says.
+// trim deletes rows, and addresses in rows, that were kept longer than k says. Old rows stay until
+// the log has newer rows that are a day old.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Rows > 0 {
 		// A row goes when it was kept so long before the newest row that is a day old, give or take
@@ -255,8 +256,8 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	return nil
 }
 
-// Run writes the log-ins of programs until ctx ends. It also deletes rows that have been kept long
-// enough, at once and every hour. It logs errors and goes on.
+// Run writes the log-ins of programs until ctx ends. It also deletes rows and addresses that have
+// been kept long enough, at once and every hour. It logs errors and goes on.
 func (l *Log) Run(ctx context.Context, k Keeping) error {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()

@@ -194,7 +194,7 @@ func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	})
 }
 
-// away returns the answer 503: the act cannot be recorded, and was not done.
+// away logs err and returns the answer 503: the act cannot be recorded, and was not done.
 func (l *Log) away(ctx context.Context, err error) error {
 	l.log.ErrorContext(ctx, "the audit log is away", "err", err)
 	p := problem.New(http.StatusServiceUnavailable, "audit_away", "the audit log cannot be written now, so nothing was done; try again in a moment")
@@ -295,6 +295,7 @@ func (h *held) send() {
 }
 
 // reason returns why an act did not succeed: the answer's explanation, then the actor's own reason.
+// An answer that explains nothing counts only without a reason of the actor, by its status.
 func (h *held) reason(given string) string {
 	var p wire.Problem
 	if json.Unmarshal(h.body.Bytes(), &p) != nil {

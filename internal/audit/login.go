@@ -30,8 +30,8 @@ const readyTime = 3 * time.Second
 // matters. Each wrong password gets a row, since passwords.Limiter lets few through.
 const repeat = time.Hour
 
-// mostKept bounds how many log-ins are remembered for repeat. At the bound all are forgotten, so
-// that some log-ins get one row more than needed.
+// mostKept bounds how many log-ins, and how many networks of visitors, are remembered. At the bound
+// all are forgotten, so that some of them get more rows than they should.
 const mostKept = 1 << 16
 
 type loginKey struct {
@@ -41,10 +41,10 @@ type loginKey struct {
 	outcome Outcome
 }
 
-// Try writes a row for a log-in that passwords.Limiter has checked. It does not wait for the
-// database, so that downloads go on while the database is away. It skips log-ins and joins whose
-// handler writes the row, and successful log-ins of robots: the list of robots says when each robot
-// was last seen.
+// Try queues a row for a log-in that passwords.Limiter has checked. Run writes the row, so that
+// downloads go on while the database is away. Try skips log-ins that repeat an earlier one, and
+// log-ins and joins whose handler writes the row. It also skips successful log-ins of robots: the
+// list of robots says when each robot was last seen.
 func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result) {
 	kind, ok := map[string]Kind{passwords.Account: Account, passwords.Robot: Robot, passwords.Join: Robot, passwords.Operator: Operator}[t.Realm]
 	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == passwords.Join || kind == Robot && result == passwords.Right {
@@ -141,8 +141,9 @@ func (l *Log) writeVisit(ctx context.Context, r Row) error {
 	return nil
 }
 
-// findVisit returns the row's key and the ID of the written row with that key, or 0. Beyond the
-// bounds it blanks the fields of r in which acts differ, so that they share a row.
+// findVisit returns the row's key and the ID of the written row with that key. If there is no such
+// row, it counts a new row and returns 0. Beyond the bounds it replaces the fields of r in which
+// acts differ, so that the acts share a row.
 func (l *Log) findVisit(r *Row) (k visit, id int64) {
 	of := func() visit {
 		return visit{short(r.Name, maxName), peer.Network(peer.Addr(r.Address)), r.Act, short(r.Object, maxObject), r.Outcome}

@@ -64,7 +64,7 @@ func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	return &Signer{agent: []string{`"` + u.Scheme + "://" + u.Host + `"`}, host: Authority(u.Scheme, u.Host), secret: secret.Seed()}, nil
 }
 
-// unsigned reports whether an agent's host must not have c: the host is signed in a string of a
+// unsigned reports whether c is forbidden in an agent's host. The host is signed in a string of a
 // structured field, without escapes.
 func unsigned(c rune) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '\\' }
 
@@ -92,7 +92,7 @@ func (s *Signer) derive(purpose string, n int) []byte {
 	return b
 }
 
-// Sign signs a request to a host at a time: it sets three header fields.
+// Sign adds the signature of a request to the host, made now, to the header h: three fields.
 func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 	period := now.Unix() / int64(Period.Seconds())
 	k := s.now.Load()

@@ -23,8 +23,8 @@ const (
 	PathCard      = "/.well-known/signature-agent-card"
 )
 
-// directoryAge is how many seconds caches may keep the directory. So a key is gone within the hour
-// of its robot's revocation.
+// directoryAge is how many seconds caches may keep the directory. So the key of a revoked robot is
+// gone within an hour.
 const directoryAge = 1800
 
 // key is a key of the directory, as a JWK (RFC 8037) with the times of RFC 7519.

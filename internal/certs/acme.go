@@ -123,7 +123,7 @@ func (a *ACME) present(name string) (*tls.Certificate, error) {
 }
 
 // of returns the certificate of a name. If the manager has no certificate, it asks for one, which
-// may take five minutes. Without the cipher suite, the manager would ask for a second certificate,
+// may take five minutes. The cipher suite keeps the manager from asking for a second certificate,
 // with RSA, for very old clients.
 func (a *ACME) of(name string) (*tls.Certificate, error) {
 	return a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
@@ -167,8 +167,8 @@ func (a *ACME) Run(ctx context.Context) error {
 	return names.Wait()
 }
 
-// look makes the manager serve the name's certificate from the database. If the database has none,
-// and no other process is asking, the manager asks the authority for one.
+// look makes the manager serve the name's certificate from the database. If the database has no
+// certificate, and claim allows an attempt now, the manager asks the authority for one.
 func (a *ACME) look(ctx context.Context, name string) error {
 	if a.stage(name) == stageServed {
 		return nil

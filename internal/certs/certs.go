@@ -78,8 +78,8 @@ func valid(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Soon is how long before a certificate's end State reports that a new one is missing. For ACME it
-// is a sixth of the whole validity, if that is less.
+// Soon is the remaining validity below which State reports that a new certificate is missing. For
+// ACME it is a sixth of the whole validity, if that is less.
 const Soon = 14 * 24 * time.Hour
 
 // lasts returns an error if clients refuse the certificate now or will refuse it within the time

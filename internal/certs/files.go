@@ -87,7 +87,7 @@ func (f *Files) look(now time.Time) {
 	}
 }
 
-// pair makes a certificate of the contents of the files.
+// pair returns the certificate in the files' contents. Its errors name the setting and the file.
 func (f *Files) pair(cert, key []byte) (pair tls.Certificate, err error) {
 	if err := checkChain(cert); err != nil {
 		return pair, f.wrong("cert", f.cert, err)

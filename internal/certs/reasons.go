@@ -21,7 +21,7 @@ type reasons struct {
 	log *slog.Logger
 
 	mu  sync.Mutex       // guards why
-	why map[string]error // by name, "" for all names; empty after the authority has given a certificate
+	why map[string]error // by name, "" for all names; see given
 }
 
 func newReasons(to http.RoundTripper, log *slog.Logger) *reasons {
@@ -85,8 +85,8 @@ func (r *reasons) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusal returns the reason for a refusal in an authority's answer (RFC 8555, sections 6.7 and
-// 7.1.4), or nil, and the name that was refused, if the answer has it.
+// refusal returns the reason if an authority's answer is a refusal (RFC 8555, sections 6.7 and
+// 7.1.4), otherwise nil. name is the name that the answer is about, or "".
 func refusal(resp *http.Response, text []byte) (name string, why error) {
 	const again = "urn:ietf:params:acme:error:badNonce" // the client must repeat the request
 	type problem struct{ Type, Detail string }

@@ -63,7 +63,7 @@ func layouts(begins []time.Time) (full, short string) {
 	return "01-02 15:04", "01-02"
 }
 
-// step is a distance of ticks.
+// step is the distance between two ticks.
 type step struct {
 	hours, days, months int // one of them is not 0
 }

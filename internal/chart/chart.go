@@ -71,7 +71,7 @@ type Key struct {
 	Path        string
 }
 
-// Column has the texts of one column.
+// Column has the texts of one column, for hover and focus and for the table.
 type Column struct {
 	Name  string
 	Parts []Part // one of each series
@@ -167,7 +167,7 @@ func (c Chart) Summary() string {
 // Rest returns an element for each slot without a column, for the template's loop.
 func (c Chart) Rest() []struct{} { return make([]struct{}, c.Slots-len(c.Columns)) }
 
-// Any reports whether anything is drawn.
+// Any reports whether any amount is more than 0.
 func (c Chart) Any() bool {
 	return slices.ContainsFunc(c.Columns, func(one Column) bool { return one.Shown })
 }

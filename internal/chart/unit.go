@@ -39,8 +39,8 @@ func (u Unit) write(w Words, amount float64) string {
 // times are the possible upper ends of an axis, in seconds, up to a day.
 var times = []float64{2, 4, 10, 20, 60, 120, 240, 600, 1200, 3600, 7200, 14400, 28800, 43200, 86400}
 
-// top returns the upper end of an axis for amounts up to most. It is a round number, and so is its
-// half.
+// top returns the upper end of an axis whose largest amount is most. The end is a round number, and
+// so is its half.
 func (u Unit) top(most float64) float64 {
 	scale := 1.0
 	switch {

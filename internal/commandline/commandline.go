@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UsageError is an error in the command line, rather than of the work that it asks for.
+// UsageError is an error in the command line, not in the work that the command does.
 type UsageError struct{ error }
 
 // Unwrap returns the wrapped error, for errors.Is.
@@ -28,9 +28,9 @@ func Code(err error) int {
 	return 1
 }
 
-// Prepare makes root and all commands below it refuse unknown commands, arguments and flags. The
-// usage line of a command without a check says which arguments there are. Call it once, after the
-// last command has been added.
+// Prepare makes root and all commands below it refuse unknown commands, arguments and flags. A
+// command without a check of its own takes the arguments that its usage line names. Prepare also
+// adds the command "man". Call it once, after the last command has been added.
 func Prepare(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = version

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Analyze makes PostgreSQL collect statistics about tables of d, if changed, the number of changed
-// rows, is a tenth of the first table's rows or more. q is d, or a transaction whose own rows then
-// count, too. Without statistics PostgreSQL may plan to read a whole table for each row of another
-// table. Its autovacuum collects them only once a minute, and only for committed rows. SQLite needs
-// no statistics: it plans by the existing indices. Analyze reports whether it collected the
-// statistics; with SQLite it always reports true.
+// Analyze makes PostgreSQL collect statistics about tables of d. It does so only if the number of
+// changed rows is a tenth of the first table's rows or more. q is d, or a transaction, whose own
+// rows then count, too. Without statistics PostgreSQL may plan to read a whole table for each row
+// of another table. Its autovacuum collects them only once a minute, and only for committed rows.
+// SQLite needs no statistics: it plans by the existing indices. Analyze reports whether it
+// collected the statistics; with SQLite it always reports true.
 func Analyze(ctx context.Context, d *sql.DB, q interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -27,8 +27,8 @@ type cell struct {
 	Bytes *[]byte `json:"b,omitempty"`
 }
 
-// Dump writes each table's rows to the writer that the func table returns for the table's name. It
-// returns the schema's number.
+// Dump writes the rows of each table to the writer that table returns for its name. It returns the
+// schema's number.
 func Dump(ctx context.Context, d *sql.DB, table func(name string) (io.Writer, error)) (schema int64, err error) {
 	err = ReadOnly(ctx, d, func(tx *sql.Tx) error {
 		var err error

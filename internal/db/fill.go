@@ -23,7 +23,7 @@ var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 // Fill puts the tables of a dump into the new database that source names, and brings the database
 // up to this program's schema. number is the number of the dump's schema, and open returns a
 // table's rows. Before the commit Fill calls finish, if it is not nil, while the database has the
-// dump's schema. If that transaction fails, no rows are put in; if only a later migration fails,
+// dump's schema. If it fails up to the commit, no rows are put in; if only a later migration fails,
 // the rows stay. Dumps of SQLite and of PostgreSQL fit both.
 func Fill(ctx context.Context, source string, number int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
 	return fillUpTo(ctx, today.files, source, number, names, open, finish)

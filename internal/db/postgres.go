@@ -26,7 +26,7 @@ const maxConnections = 30
 // writers is the advisory lock that every writing transaction holds.
 const writers = 0x5368656166 // "Sheaf"
 
-// openPostgres opens the database that the URL names.
+// openPostgres is openAt for PostgreSQL. Its errors do not have the URL's password.
 func openPostgres(ctx context.Context, source string, to schema) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(source)
 	if err != nil {

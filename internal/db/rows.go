@@ -41,16 +41,16 @@ func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
 }
 
-// Query is a query for one row that is asked often. On SQLite, which takes longer to parse a query
-// than to answer it, each connection parses it once. PostgreSQL's driver does that by itself. A
-// Query may be used concurrently, for one database.
+// Query is a query for one row that the service asks often. On SQLite, which takes longer to parse
+// a query than to answer it, each connection parses it once. PostgreSQL's driver does that by
+// itself. A Query may be used concurrently, for one database.
 type Query struct {
 	Text string
 
 	parsed atomic.Pointer[sql.Stmt] // nil: not yet
 }
 
-// Row asks the database.
+// Row returns the query's row, as sql.DB's QueryRowContext does.
 func (q *Query) Row(ctx context.Context, d *sql.DB, args ...any) *sql.Row {
 	if _, sqlite := d.Driver().(*sqlite.Driver); !sqlite {
 		return d.QueryRowContext(ctx, q.Text, args...)
@@ -81,7 +81,7 @@ func Exec(ctx context.Context, on Execer, query string, args ...any) (int64, err
 	return res.RowsAffected()
 }
 
-// At returns a Scanner that sets t to a time of the database, as Time returns it.
+// At returns a Scanner that reads a column of Unix milliseconds into t, as Time does.
 func At(t *time.Time) sql.Scanner { return (*at)(t) }
 
 type at time.Time

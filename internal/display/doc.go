@@ -1,5 +1,4 @@
-// Package display formats sizes and times for people, parses them, and makes foreign names
-// harmless.
+// Package display formats and parses sizes, parses times, and makes foreign names harmless.
 //
 // # Sizes
 //
@@ -13,6 +12,6 @@
 // # Foreign names
 //
 // Harmless keeps foreign names from controlling a terminal. URLs, names of files and messages that
-// quote them come from the web: an escape sequence in one could clear the screen, or change the
-// text of a line.
+// quote them come from the web: an escape sequence could clear the screen, or change the text of a
+// line.
 package display

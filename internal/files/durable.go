@@ -43,7 +43,7 @@ func (d Disk) WriteWith(path string, perm fs.FileMode, fill func(io.Writer) erro
 	return d.Move(temp, path)
 }
 
-// Move renames a file or directory within one file system.
+// Move renames a file or directory durably, within one file system.
 func (d Disk) Move(from, to string) error {
 	if err := d.Rename(from, to); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d Disk) Drop(path string) error {
 	return d.SyncDir(filepath.Dir(path))
 }
 
-// The following functions perform the operations of Disk on the host's file system.
+// The following functions perform the operations of Disk on this machine's file system.
 
 // WriteFile replaces the file at path. The owner's group may read it.
 func WriteFile(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o640) }
@@ -96,15 +96,15 @@ func WriteSecret(path string, data []byte) error { return Disk{Host{}}.WriteFile
 // writes to the old one does not affect the new one.
 func Create(path string) error { return WriteFile(path, nil) }
 
-// Rename renames a file or directory within one file system.
+// Rename renames a file or directory durably, within one file system.
 func Rename(from, to string) error { return Disk{Host{}}.Move(from, to) }
 
 // Mkdir creates a directory whose parent exists. The directory may exist already.
 func Mkdir(path string) error { return Disk{Host{}}.MakeDir(path, 0o750) }
 
-// MkdirAll creates a directory and its missing parents, and makes them durable. It assumes that
-// existing parents are durable. An existing directory at path may not be: the power may have failed
-// before its creator synced it.
+// MkdirAll creates a directory and its missing parents, and makes them durable. An existing
+// directory at path is made durable, too: the power may have failed before its creator synced it.
+// Existing parents are assumed to be durable.
 func MkdirAll(path string, perm fs.FileMode) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

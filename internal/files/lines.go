@@ -51,7 +51,8 @@ func (l *LineReader) Next() ([]byte, error) {
 }
 
 // EachLine calls fn with every complete line from offset at on, and the offset after it. It returns
-// the end of the last such line, or 0 if there is no file.
+// the offset after the last line that it has read, also with an error of fn, or 0 if there is no
+// file.
 func EachLine(path string, at int64, fn func(line []byte, end int64) error) (whole int64, err error) {
 	l, err := OpenLines(path, at)
 	if l == nil || err != nil {

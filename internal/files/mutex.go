@@ -15,7 +15,7 @@ type Mutex struct {
 // the mutex is in use.
 func NewMutex(f *os.File) *Mutex { return &Mutex{file: f} }
 
-// Lock takes the mutex, and waits until it is free.
+// Lock waits until the mutex is free, and takes it.
 func (m *Mutex) Lock() {
 	m.mu.Lock()
 	// Lock fails only if the file is closed. Then this process is ending, and conditional updates

@@ -15,7 +15,7 @@ type File interface {
 }
 
 // System has the operations of a file system that Disk needs. Only Sync and SyncDir make changes
-// durable: a power failure may undo all others, in any order.
+// durable: a power failure may undo all other operations, in any order.
 type System interface {
 	Create(name string, flag int, perm fs.FileMode) (File, error) // as os.OpenFile
 	Mkdir(name string, perm fs.FileMode) error
@@ -26,7 +26,7 @@ type System interface {
 	SyncDir(name string) error
 }
 
-// Host is the host's file system.
+// Host is this machine's file system.
 type Host struct{}
 
 // Create implements System.

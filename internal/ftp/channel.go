@@ -73,11 +73,10 @@ type Ports struct {
 	system      bool // if none of the ports is free, the system chooses one
 }
 
-// NewPorts returns the ports from first to last. If both are zero, it returns any port.
+// NewPorts returns the ports from first to last, or any ports if last is 0.
 //
-// Even if any port will do, some random ones are tried first. If the system chooses a port, it
-// looks through all ports in TIME_WAIT, which after thousands of transfers takes longer than a
-// transfer.
+// Even for any ports, some random ones are tried first. If the system chooses a port, it looks
+// through all ports in TIME_WAIT, which after thousands of transfers takes longer than a transfer.
 func NewPorts(first, last int) Ports {
 	if last != 0 {
 		return Ports{first, last, last - first + 1, false}

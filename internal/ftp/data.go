@@ -21,7 +21,7 @@ const (
 	leastStep = 1 << 20
 	mostStep  = 16 << 20
 	stepTime  = 250 * time.Millisecond
-	// lookTime is how often it is checked during a longer step that it may go on.
+	// lookTime is how often a longer step is checked for whether it may go on.
 	lookTime = time.Second
 )
 
@@ -220,7 +220,7 @@ func (c *dataConn) Finish() {
 	}
 }
 
-// Reset ends the connection in such a way that the client does not take it for the end of the file.
+// Reset resets the connection, so that the client does not take its end for the file's end.
 func (c *dataConn) Reset() {
 	if c.Meter != nil {
 		c.Meter.Acked() // the meter keeps the number, which the system does not tell after the reset

@@ -34,7 +34,7 @@ func (s facts) String() (text string) {
 	return text
 }
 
-// feature returns the line of FEAT: all facts, with a star at those in the set.
+// feature returns the line of FEAT: all facts, with a star after each fact of the set.
 func (s facts) feature() (text string) {
 	for i, name := range factNames {
 		if s.has(1 << i) {

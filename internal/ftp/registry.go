@@ -189,8 +189,8 @@ func (r *registry) drain(patience time.Duration) error {
 	return errors.New("ftp: sessions did not end although their connections were cut")
 }
 
-// gone reports whether the last connection has gone. It waits for that no longer than the given
-// time.
+// gone waits until the last connection has gone, but no longer than within. It reports whether the
+// last connection has gone.
 func (r *registry) gone(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()

@@ -47,8 +47,8 @@ func (x *transfer) end() {
 	x.cancel(nil)
 }
 
-// run announces the transfer, opens the data connection, calls work with it and ends it. If the
-// transfer was stopped meanwhile, the error says why.
+// run announces the transfer, opens the data connection, calls work with the connection and ends
+// the connection. If the transfer was stopped meanwhile, the error says why.
 func (x *transfer) run(announcement string, work func(*dataConn) error) error {
 	channel, tlsConfig := x.of.ports.take()
 	defer channel.Close()

@@ -103,7 +103,7 @@ func (t *transfers) retr(arg string) {
 	t.reply(err, "Sent %d bytes", sent)
 }
 
-// send sends a file to its end, by the kernel alone where it can.
+// send sends a file to its end, by sendfile(2) where that is possible.
 func send(ctx context.Context, c *dataConn, f File) (sent int64, err error) {
 	want := int64(-1)
 	if sized, ok := f.(Sized); ok {

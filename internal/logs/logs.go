@@ -21,7 +21,7 @@ const (
 // requestKey is the key of a request's ID in lines.
 const requestKey = "request"
 
-// Settings are the settings of a program's log.
+// Settings are the form and the level of a program's log.
 type Settings struct {
 	Format string `mapstructure:"format" want:"text or json"`              // text or json
 	Level  string `mapstructure:"level" want:"debug, info, warn or error"` // the least important lines that are written: debug, info, warn or error

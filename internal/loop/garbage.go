@@ -14,8 +14,8 @@ import (
 // the collection before.
 type Garbage func(live uint64, took time.Duration) int
 
-// Hold applies g in this process, unless GOGC is in the environment. The returned function ends it
-// and restores what was set before.
+// Hold sets GOGC in this process as g says, unless GOGC is in the environment. stop restores the
+// GOGC from before.
 func (g Garbage) Hold() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -63,17 +63,17 @@ func (h *holder) adjust() {
 	runtime.AddCleanup(new(sentinel), (*holder).adjust, h)
 }
 
-// GarbageOf returns the Garbage of so many bytes, within bounds of GOGC. Go's own rule, as much
-// garbage as there is in use, collects too often where little is in use, and too seldom where much
-// is.
+// GarbageOf returns a Garbage that lets so many bytes gather, within the bounds of GOGC. Go's own
+// rule lets as many bytes gather as are in use. So it collects too often if few bytes are in use,
+// and too seldom if many are.
 func GarbageOf(bytes uint64, least, most int) Garbage {
 	return func(live uint64, _ time.Duration) int {
 		return int(min(max(100*bytes/max(live, 1), uint64(least)), uint64(most)))
 	}
 }
 
-// WhileBusy is g while collections follow one another within a second, and Go's own rule else: a
-// process at rest stays small.
+// WhileBusy returns a Garbage that is g after a collection within a second of the one before. After
+// a longer time it is Go's own rule, so that a process at rest stays small.
 func (g Garbage) WhileBusy() Garbage {
 	return func(live uint64, took time.Duration) int {
 		if took > time.Second {

@@ -1,5 +1,5 @@
-// Package loop repeats, joins or delays calls until a context ends, wakes who waits, and says how
-// often garbage is collected.
+// Package loop repeats, joins or delays calls until a context ends, wakes goroutines that wait, and
+// sets how often Go collects garbage.
 package loop
 
 import (

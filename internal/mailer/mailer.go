@@ -151,7 +151,7 @@ func (s *Server) client() (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// OneLine returns a text as one short line of whole characters, without control characters.
+// OneLine returns a text as one line of some 200 bytes at most, without control characters.
 func OneLine(s string) string {
 	const most = 200
 	s = strings.Map(func(c rune) rune {

@@ -27,7 +27,7 @@ type Outbox struct {
 	server *Server
 	log    *slog.Logger
 	now    func() time.Time
-	added  chan struct{} // has a value after Send
+	added  chan struct{} // has a value after Hurry
 }
 
 const (

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// StyleRef is an address in a style sheet.
+// StyleRef is a URL in a style sheet.
 type StyleRef struct {
 	Start, End int    // of the whole reference: all of url(…), or a string with its quotes
-	Raw        []byte // the address as it is written; UnescapeStyle decodes its backslashes
+	Raw        []byte // the URL as it is written; UnescapeStyle decodes its backslashes
 	Func       bool   // it is written as url(…)
 }
 
-// StyleRefs yields the addresses of a style sheet in their order, without those in comments and
-// other strings. In some encodings a character's second byte may look like a backslash: then leads
-// reports whether a byte is such a character's first. For UTF-8 leads is nil.
+// StyleRefs yields the URLs of a style sheet in their order, without those in comments and other
+// strings. In some encodings a character's second byte may look like a backslash: then leads must
+// report whether a byte is the first of such a character. For UTF-8 leads is nil.
 func StyleRefs(sheet []byte, leads func(byte) bool) iter.Seq[StyleRef] {
 	return func(yield func(StyleRef) bool) {
 		s := scanner{leads}
@@ -88,7 +88,7 @@ func (s scanner) rule(text []byte) (n int) {
 	return min(n, len(text))
 }
 
-// url returns the length of "url(…)" and the address in it; raw is nil if the parenthesis is not
+// url returns the length of "url(…)" and the URL in it; raw is nil if the parenthesis is not
 // closed.
 func (s scanner) url(text []byte) (n int, raw []byte) {
 	i := len("url(")
@@ -128,7 +128,7 @@ func (s scanner) str(text []byte) (n int, raw []byte) {
 	return len(text), nil
 }
 
-// trim removes blanks at the end of an address, except for one that is escaped.
+// trim removes blanks at the end of a URL, except for a blank that is escaped.
 func trim(raw []byte) []byte {
 	out := bytes.TrimRight(raw, " \t\r\n\f")
 	if len(out) < len(raw) && bytes.HasSuffix(out, []byte(`\`)) {
@@ -178,8 +178,8 @@ func UnescapeStyle(s string) string {
 	})
 }
 
-// QuoteStyle returns an address as a string of a style sheet. The address must have no quotes and
-// no line ends.
+// QuoteStyle returns a URL as a string of a style sheet. The URL must have no quotes and no line
+// ends.
 func QuoteStyle(address string) string {
 	return `"` + strings.ReplaceAll(address, `\`, `\\`) + `"`
 }

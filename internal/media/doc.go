@@ -1,5 +1,5 @@
 // Package media reads bodies of HTTP as browsers do: their type, their content codings, their
-// charset, the tokens of pages, and the addresses in style sheets.
+// charset, the tokens of pages, and the URLs in style sheets.
 //
 // # Types
 //
@@ -23,8 +23,8 @@
 //
 // # Style sheets
 //
-// StyleRefs finds the addresses in style sheets: url(…), @import "…" and the strings of
-// image-set(…). Robots follow them and replay rewrites them, so both must find the same addresses.
+// StyleRefs finds the URLs in style sheets: url(…), @import "…" and the strings of image-set(…).
+// Robots follow them and replay rewrites them, so both must find the same URLs.
 //
 // # Tokens of pages
 //

@@ -69,7 +69,7 @@ type who struct {
 }
 
 // Login checks the name and password of an operator, or the token as the password, for a client at
-// an address. It returns the operator, and the mark to store in a session of theirs. Its errors
+// an address. It returns the operator, and the mark to store in the operator's session. Its errors
 // include ErrCredentials, ErrSuspended and *passwords.TooMany.
 func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	if d.isToken(password) { // no operator's password can be the token
@@ -223,7 +223,8 @@ func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 
 type whoKey struct{}
 
-// RoleOf returns the role of the operator who makes a request, or "" if no operator does.
+// RoleOf returns the role of the operator who makes a request, or "" if the request is not an
+// operator's.
 func RoleOf(ctx context.Context) Role {
 	w, _ := ctx.Value(whoKey{}).(who)
 	return w.Role

@@ -178,7 +178,8 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 	return now, password, nil
 }
 
-// Remove removes an operator and ends their sessions. Its error is ErrUnknown.
+// Remove removes an operator and ends their sessions. It returns ErrUnknown if there is no such
+// operator.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	return wrap(name, db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		if err := db.Change(ctx, tx, ErrUnknown, `DELETE FROM operators WHERE name = ?`, name); err != nil {

@@ -15,7 +15,8 @@ type attribute struct{ key, value []byte }
 // maxAttributes is how many attributes of one tag are read.
 const maxAttributes = 100
 
-// read reads the tag's attributes and reuses the memory. Of two with one name the first counts.
+// read reads the tag's attributes and reuses the memory. Of two attributes with one name the first
+// counts.
 func (a attributes) read(z *media.Tokenizer) attributes {
 	a = a[:0]
 	for more := true; more && len(a) < maxAttributes; {

@@ -85,7 +85,8 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	return LinksAndText(body, contentType, base, MaxText)
 }
 
-// LinksAndText is Links with at most text bytes of visible text, and never more than MaxText.
+// LinksAndText is Links with a lower limit than MaxText for the visible text, in bytes. A higher
+// limit counts as MaxText.
 func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	c, err := newCollector(base, text)
 	if err != nil {

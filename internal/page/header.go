@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// HeaderLinks returns the links in the header of an answer to base: Link (RFC 8288) and Refresh,
-// which browsers follow like the meta element.
+// HeaderLinks returns the links in the header of the answer for the URL base: Link (RFC 8288) and
+// Refresh, which browsers follow like the meta element.
 func HeaderLinks(h http.Header, base string) []Link {
 	c, err := newCollector(base, 0)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 )
 
 // tokens searches markup. The content of noframes and noscript is text to the tokenizer, since a
-// browser with frames and scripts does not show it. In an HTML page, tokens searches it too.
+// browser with frames and scripts does not show it. In an HTML page, tokens searches that text too.
 func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
 	s := &search{c: c, z: newTokenizer(bytes.NewReader(text), mode == outerXML), mode: mode, title: title}
 	for {

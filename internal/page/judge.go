@@ -184,8 +184,8 @@ func beside(p *Look) string {
 	return text
 }
 
-// mentions reports whether a text has a word, in any case. The word must be in lower case. It is a
-// quick test before a slow regular expression.
+// mentions reports whether a text has a word, in small or capital letters. The given word must be
+// in lower case. It is a quick test before a slow regular expression.
 func mentions[T string | []byte](text T, word string) bool {
 	first := word[0] | 0x20
 	for i := 0; i+len(word) <= len(text); i++ {

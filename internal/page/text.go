@@ -50,8 +50,8 @@ func (c *collector) visible(text []byte) {
 	}
 }
 
-// maybeBlank is false for most bytes: an ASCII blank is below "!", and the other blanks begin with
-// 0xc2 and 0xe1 to 0xe3.
+// maybeBlank reports whether a blank may begin with b: an ASCII blank is below "!", and the other
+// blanks begin with 0xc2 and 0xe1 to 0xe3.
 func maybeBlank(b byte) bool { return b <= ' ' || b == 0xc2 || b-0xe1 <= 2 }
 
 // blank returns the width of the blank at the beginning of the text in bytes, or 0 if the text

@@ -72,10 +72,9 @@ func repeats(segments []string) bool {
 	return false
 }
 
-// Circles finds paths that relative links make longer without end. Such a server shows the same
-// page under every path, so each further segment at least doubles the number of paths. The segments
-// of a path may come in any order. The zero value is ready for use. It must not be used
-// concurrently.
+// Circles finds paths that relative links make longer without end. The server shows the same page
+// under every path, so each further segment at least doubles the number of paths. The segments of a
+// path may come in any order. The zero value is ready for use. It must not be used concurrently.
 type Circles struct {
 	seen  map[string]bool    // directories in whose paths segments come again
 	below map[uint64]leading // by the hash of a directory
@@ -83,9 +82,9 @@ type Circles struct {
 	ended string             // directory of the page last seen, if what lies below is endless
 }
 
-// leading describes the directories below a directory to which the directory's first page links.
+// leading says to which directories right below it the first page of a directory links.
 type leading struct {
-	names uint64 // hash of the names of directories
+	names uint64 // hash of those directories' names
 	same  int    // directories one above another, with this one, whose pages link to the same names
 }
 
@@ -138,8 +137,8 @@ func (c *Circles) Saw(url string, p *Page) {
 	}
 }
 
-// namesBelow returns the names of the directories right below a URL to which a page links, except
-// numbers, and a hash of the names in any order.
+// namesBelow returns the names of the directories right below a URL, if a page links into them,
+// except numbers. hash is a hash of the names, whatever their order.
 func namesBelow(url string, p *Page) (names map[string]bool, hash uint64) {
 	names = make(map[string]bool)
 	for _, l := range p.Links {

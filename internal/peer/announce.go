@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Announce returns the host:port at which clients reach a server with the listen address listens.
-// host is the name or address of this machine, or empty. The result is empty if the server is on
-// loopback and host is not, or if neither listens nor host names an address.
+// Announce returns the host:port at which clients reach a server, by its listen address and by
+// host, the name or address of this machine or "". The result is empty if the server is on loopback
+// and host is not, or if neither of the two names an address.
 func Announce(listens, host string) string {
 	at, port, err := net.SplitHostPort(listens)
 	switch {

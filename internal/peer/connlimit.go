@@ -78,7 +78,8 @@ func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
 }
 
 // makeRoom returns the connection to close if one too many is open in total or from e's address. It
-// chooses the connection that has been idle longest, or e itself if none is idle, and forgets it.
+// chooses the connection that has been idle longest, or e itself if no connection is idle, and
+// forgets the chosen one.
 func (g *Guard) makeRoom(e *entry) []net.Conn {
 	of := func(*entry) bool { return true }
 	switch {

@@ -5,7 +5,8 @@
 //
 // IsPublic distinguishes addresses of the public Internet from those that lead to a private
 // network, to the machine itself, or nowhere; IsPublicHost does the same for names of hosts.
-// Strangers choose the addresses of robots and webhooks, so these connect to public addresses only.
+// Strangers choose the addresses to which robots and webhooks connect, so only public addresses are
+// allowed there.
 //
 // # Connections
 //

@@ -68,7 +68,7 @@ func parse(list []block) []netip.Prefix {
 }
 
 // IsPublic reports whether an address is public. An IPv6 address that contains an IPv4 address is
-// public if that one is. An address with a zone is not public.
+// public if the IPv4 address is. An address with a zone is not public.
 func IsPublic(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if !addr.IsValid() || addr.Zone() != "" {

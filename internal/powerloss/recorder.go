@@ -116,7 +116,7 @@ func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (files.File, 
 	return w, nil
 }
 
-// file is a File that records each append.
+// file is a File that records each write and each sync.
 type file struct {
 	files.File
 	recorder *Recorder

@@ -15,8 +15,8 @@ type Filter struct {
 }
 
 // ParseFilter parses "name" (the response has this preference), "name:text" (its value has the
-// text, in any case), "any" (the response has a preference), or one of these with "!" before it,
-// which selects all other responses.
+// text, in small or capital letters), "any" (the response has a preference), or one of these with
+// "!" before it, which selects all other responses.
 func ParseFilter(s string) (Filter, error) {
 	f := Filter{set: true}
 	s, f.not = strings.CutPrefix(s, "!")

@@ -48,7 +48,7 @@ func (r *Robots) CrawlDelay(agent string) time.Duration {
 }
 
 // parseRate parses "1/10m", one document in ten minutes, as the time between two documents. It
-// ignores a time of day behind that, since the limit would not hold at other times.
+// ignores a time of day behind that, so the limit holds all day.
 func parseRate(s string) time.Duration {
 	s, _, _ = strings.Cut(s, " ")
 	count, period, ok := strings.Cut(s, "/")

@@ -25,7 +25,7 @@ func ReadTag(values []string, agent string) (t Tag) {
 	return t
 }
 
-// Add adds what a word asks. It leaves words with another meaning out.
+// Add adds what a word asks. It ignores words that ask for something else.
 func (t *Tag) Add(word string) {
 	switch strings.ToLower(word) {
 	case "noindex":

@@ -14,7 +14,7 @@ const (
 	// Patience is how long a page may take. The database takes most of that time.
 	Patience = 5 * time.Second
 
-	// NotAnswering is the detail of an answer that took too long.
+	// NotAnswering is the detail of the answer if the database or the store does not answer.
 	NotAnswering = "the service's database or store does not answer now; try again in a moment"
 
 	tryAgain = 30 * time.Second

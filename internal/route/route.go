@@ -83,7 +83,7 @@ type Answer struct {
 
 // Op is a Route whose requests are decoded into an In. It answers with an Out as JSON, or without a
 // body if Out is None. Methods that return the operation change it, so only definitions call them.
-// The program has them once for each pair of types, so Route does what needs no types.
+// The program contains Op's methods once for each pair of types, so Route does what needs no types.
 type Op[In, Out any] struct{ *Route }
 
 // None is the In of an operation without parameters and body, and the Out of an operation that

@@ -42,8 +42,8 @@ func (f Fixed) Signing(context.Context) (Signing, error) {
 
 // Keeper keeps private keys in a place that all signing processes of the service can read.
 type Keeper interface {
-	// Make makes a key, stores it durably under the number and returns it. If there is one under
-	// the number already, from an interrupted call, Make returns that key.
+	// Make makes a key, stores it durably under the number and returns it. If the number has a key
+	// already, from an interrupted call, Make returns that key.
 	Make(ctx context.Context, number int64) (ed25519.PrivateKey, error)
 	// Load returns the key of the number. It returns an error unless the key is the private half of
 	// public.
@@ -209,7 +209,7 @@ func (r *Ring) change(ctx context.Context, from []Key, f func(*sql.Tx) error) er
 }
 
 // Use makes the next key the current one, in all processes from their next signature on. The former
-// key is destroyed.
+// key is destroyed. Without a next key Use returns ErrNoneAnnounced.
 func (r *Ring) Use(ctx context.Context) error {
 	keys, err := List(ctx, r.db)
 	if err != nil {

@@ -18,8 +18,8 @@ func Wrong(key string, value any, why string) error {
 	return fmt.Errorf("settings: %s: %q: %s", key, fmt.Sprint(value), why)
 }
 
-// ReadSecret sets a secret to the text of a file, without white space around it, if the setting key
-// names a file.
+// ReadSecret sets a secret to the text of a file, without white space around it. key is the setting
+// that names the file. If file is empty, the secret stays as it is.
 func ReadSecret(key, file string, secret *string) error {
 	if file == "" {
 		return nil

@@ -54,9 +54,9 @@ func MountSmall(t testing.TB, dir, options string) error {
 // inLimits is set in the environment of a test that FilesUpTo has run again in a new process.
 const inLimits = "SHEAF_TEST_IN_LIMITS"
 
-// FilesUpTo limits each file of the process to n bytes until lift is called. A write beyond them
-// stores what fits and then fails, as on a full disk. For that, FilesUpTo runs the test again in a
-// new process. If it returns nil, the new process has done the test, which must then end.
+// FilesUpTo limits each file of the process to n bytes until lift is called. A write beyond that
+// limit stores what fits and then fails, as on a full disk. For that, FilesUpTo runs the test again
+// in a new process. If it returns nil, the new process has done the test, which must then end.
 func FilesUpTo(t *testing.T, n uint64) (lift func()) {
 	t.Helper()
 	if os.Getenv(inLimits) == "" {

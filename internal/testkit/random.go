@@ -49,7 +49,7 @@ func (s *sharedSource) Uint64() uint64 {
 	return s.source.Uint64()
 }
 
-// Moment waits for a random time below most. Use it before an action at a random moment of a
+// Moment waits for a random part of the time most. Use it before an action at a random moment of a
 // program's work, such as killing the program.
 func Moment(random *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(random.Int64N(int64(most))))

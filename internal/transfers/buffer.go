@@ -93,7 +93,8 @@ func (b *Buffer) Run(ctx context.Context) error {
 // Flush writes all waiting downloads in batches, until the write of a batch fails.
 func (b *Buffer) Flush(ctx context.Context) error { return b.write(ctx, 1) }
 
-// write writes waiting downloads in batches, until fewer than least of them wait.
+// write writes waiting downloads in batches, until a write fails or fewer downloads than least
+// wait.
 func (b *Buffer) write(ctx context.Context, least int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -75,8 +75,8 @@ func readDictionary(text string) map[string]string {
 	return d
 }
 
-// N returns the text one if n is 1, otherwise the text many, with n in place of its %s. Japanese
-// has the same text for both: the translation of many.
+// N translates a text about a number n: one if n is 1, otherwise many, with n in place of its %s.
+// In Japanese it always translates many.
 func (p Page) N(one, many string, n any) string {
 	text := many
 	if fmt.Sprint(n) == "1" && p.Lang != "ja" {

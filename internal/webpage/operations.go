@@ -18,8 +18,8 @@ func Get[In any, Who ~string](path string, who Who, summary string) route.Op[In,
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(http.StatusOK, "A page").Sends(html)
 }
 
-// Form defines an operation that takes a page's form and redirects to a page. then describes that
-// page.
+// Form defines an operation that takes a page's form and redirects to a page. The parameter then
+// describes that page.
 func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, then string) route.Op[In, route.None] {
 	op := forPeople(route.New[In, route.None](http.MethodPost, path, who, act, summary)).Answering(http.StatusSeeOther, then)
 	if op.In == reflect.TypeFor[route.None]() { // a button
@@ -28,7 +28,7 @@ func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, the
 	return op.Takes(form)
 }
 
-// Lead defines an operation that redirects; to describes the target.
+// Lead defines an operation that redirects. The parameter to describes the target.
 func Lead[In any, Who ~string](path string, who Who, status int, summary, to string) route.Op[In, route.None] {
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(status, to)
 }

@@ -20,8 +20,8 @@ import (
 type Prefix struct {
 	host  string
 	path  string // as spelling has it
-	begin string // the beginning of the keys: a path, or a path with some parameters, of which only the last may go on
-	whole bool   // begin is a path that lacks a session ID at its end: it ends there, or at a parameter
+	begin string // the beginning of the keys: a path, or a path with some parameters; only the last parameter may be incomplete
+	whole bool   // a session ID was removed from the end of begin, a path: only / or ; may follow it in a key
 }
 
 // spelling has the forms in which URLs are compared.
@@ -227,8 +227,8 @@ func oneSlash(path string) string {
 	return path
 }
 
-// plainInPath reports whether a byte needs no percent-encoding in a path, and does not separate its
-// parts.
+// plainInPath reports whether a byte needs no percent-encoding in a path, and is no separator
+// there.
 func plainInPath(c byte) bool { return !pathSet.has(c) && strings.IndexByte(`%/\`, c) < 0 }
 
 // plainInQuery is plainInPath for a query.

@@ -28,7 +28,7 @@ type Coverage struct {
 	More      bool             `json:"more,omitempty"`      // URLs does not list all of them
 }
 
-// maxCovered limits each count of a Coverage, so that sums of many cannot overflow.
+// maxCovered limits each count of a Coverage, so that sums over many batches cannot overflow.
 const maxCovered = 1 << 40
 
 var (

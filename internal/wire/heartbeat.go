@@ -54,8 +54,8 @@ type Heartbeat struct {
 
 	Clock *Clock `json:"clock,omitempty"` // difference of the robot's clock; nil: not measured
 
-	// Hosts are the hosts whose state, or whose Left by much, has changed since the last answered
-	// heartbeat. If All is set, they are all hosts that have been begun, and replace earlier
+	// Hosts are the hosts whose state has changed since the last answered heartbeat, or whose Left
+	// has changed much. If All is set, they are all hosts that have been begun, and replace earlier
 	// reports.
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
@@ -68,7 +68,7 @@ type Heartbeat struct {
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
 	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
 
-	// Signing has the keys by which the robot signs its requests: that of now, and the next one.
+	// Signing has the keys by which the robot signs its requests: the current key and the next one.
 	Signing []SigningKey `json:"signing,omitempty"`
 
 	Contact  string             `json:"contact,omitempty"`  // URL or mail address of the people at the robot's site

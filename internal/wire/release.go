@@ -32,7 +32,7 @@ type FailedRelease struct {
 // ReportAnswer is the answer to a ReportRequest. If there is neither a release nor a key for the
 // robot, the answer is 204.
 type ReportAnswer struct {
-	Offer // its Release is empty if there is none for the robot
+	Offer // its Release is empty if there is no release for the robot
 
 	Key *SignedReleaseKey `json:"key,omitempty"` // answers NoKey, once there is a key
 }
@@ -45,7 +45,7 @@ type Offer struct {
 
 // SignedReleaseKey is the minisign key of the releases, signed for one robot. The service signs it
 // with the key that the robot got when it joined, so the robot can trust the release key as much as
-// that one.
+// the service's key.
 type SignedReleaseKey struct {
 	Key       string `json:"key"`
 	Signature []byte `json:"signature"` // Ed25519, over "sheaf release key of robot <name>: <key>"

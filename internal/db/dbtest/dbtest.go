@@ -38,8 +38,8 @@ const (
 	Engine = "SHEAF_TEST_DATABASE"
 )
 
-// Source returns the source of a database for db.Open that has today's schema and nothing else: a
-// file or, if Engine says so, a PostgreSQL database.
+// Source returns a database for db.Open with today's schema and nothing else: the path of a file
+// or, if Engine says so, the URL of a PostgreSQL database.
 func Source(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(Engine) == "postgres" {
@@ -330,8 +330,8 @@ func programs(t testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// account returns process attributes for the server's programs. If the test runs as root, they run
-// as the user postgres, who then owns dir.
+// account returns process attributes for the server's programs. If the test runs as root, the
+// programs run as the user postgres, who then owns dir.
 func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	attr := &syscall.SysProcAttr{}

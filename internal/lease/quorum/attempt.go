@@ -102,9 +102,10 @@ func (a *attempt) heard(now time.Time, server string, asked time.Time, q request
 	return a.stage != before || s.recall
 }
 
-// adopt takes over a later configuration. A held name stays held as long as it was certain by the
-// earlier configuration; before that time ends, the attempt must get the tokens that the later
-// configuration needs. A change waits for that time before its second step.
+// adopt takes over c if c is a later configuration, and reports whether it is. A held name stays
+// held as long as it was certain by the earlier configuration; before that time ends, the attempt
+// must get the tokens that the later configuration needs. A change waits for that time before its
+// second step.
 func (a *attempt) adopt(now time.Time, c Config) bool {
 	if c.Epoch <= a.config.Epoch {
 		return false

@@ -180,7 +180,8 @@ func (l *Locker) Check(ctx context.Context) error {
 	return err
 }
 
-// all sends a request to all servers, again and again until a quorum has answered.
+// all sends a request to all servers, again and again until a quorum has answered, and returns the
+// answers. If ctx ends before, it returns ErrNoQuorum.
 func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) {
 	heard := make(map[string]answer)
 	for {
@@ -229,8 +230,9 @@ type Member struct {
 	Problem string `json:"problem,omitempty"` // why the server does not answer
 }
 
-// Members returns the servers, in the order of their addresses, with their answers within some
-// seconds. If no majority answers, it returns the servers that this process knows, and ErrNoQuorum.
+// Members returns the servers, in the order of their addresses, with the problem of each that does
+// not answer within some seconds. If no majority answers, it returns the servers that this process
+// knows, and ErrNoQuorum.
 func (l *Locker) Members(ctx context.Context) ([]Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, releasing)
 	defer cancel()
