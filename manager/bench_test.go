@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 )
 
 // BenchmarkAtSize does what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and
@@ -71,7 +72,7 @@ type atSize struct {
 func newAtSize(b testing.TB, d *sql.DB, size, robots int) *atSize {
 	b.Helper()
 	m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
-		Policy: hosts.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
+		Policy: hosts.Policy{Accept: []string{"test"}}, Balance: levelling.Settings{During: true, Window: 6 * time.Hour}})
 	s := &atSize{b: b, report: func(float64, string) {}, m: m, db: d, router: mux.NewRouter(), hosts: size, secrets: map[string]string{}}
 	m.Register(s.router)
 	for i := range robots {

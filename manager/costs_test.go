@@ -160,7 +160,7 @@ func TestPlanEstimatesAndProbes(t *testing.T) {
 // A robot is asked to measure a distance that nobody knows and that could change the plan. The
 // next plan uses the answer.
 func TestProbesAreAskedForAndUsed(t *testing.T) {
-	s := startWith(t, nil, manager.Balance{Probes: 3})
+	s := startWith(t, nil, levelling.Settings{Probes: 3})
 	r1, r2 := s.join("r1"), s.join("r2")
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
 	s.had("r1", "r2")

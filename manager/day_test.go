@@ -16,6 +16,7 @@ import (
 	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/levelling"
 )
 
 // Two managers on one database make one plan a day between them.
@@ -33,7 +34,7 @@ func TestTwoManagersPlanOnceADay(t *testing.T) {
 			}
 			defer d.Close()
 			all = append(all, manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Log: log,
-				Balance: manager.Balance{Daily: true, At: time.Hour, Zone: time.UTC}}))
+				Balance: levelling.Settings{At: "01:00", Zone: time.UTC}}))
 		}
 		m := all[0]
 		s := partsOf(t, m)

@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/levelling"
 )
 
 // night is robots in a bubble whose hosts the test chooses.
@@ -30,7 +31,7 @@ func newNight(t *testing.T, robots ...string) *night {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
 	testkit.Must(t, err)
 	t.Cleanup(func() { d.Close() })
-	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease, During: true}})
+	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: levelling.Settings{Lease: lease, During: true}})
 	return &night{&fleet{m, t, joined(t, m, robots...), map[string]int64{}}, d}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
 )
 
@@ -27,7 +28,7 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, lease time.Duration, robots ...string) *fleet {
-	m, _, secrets := bubble(t, manager.Balance{Lease: lease}, robots...)
+	m, _, secrets := bubble(t, levelling.Settings{Lease: lease}, robots...)
 	return &fleet{m, t, secrets, map[string]int64{}}
 }
 
@@ -113,7 +114,7 @@ func TestLeasesEndByOneClock(t *testing.T) {
 	testkit.Must(t, err)
 	const lease = 3 * time.Minute
 	process := func(now func() time.Time) *manager.Manager {
-		return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease}, Now: now})
+		return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: levelling.Settings{Lease: lease}, Now: now})
 	}
 	right, ahead := process(nil), process(wrong.Now)
 	f := &fleet{right, t, joined(t, right, "r1", "r2"), map[string]int64{}}
@@ -427,7 +428,7 @@ func TestClockThatWasAYearAhead(t *testing.T) {
 		defer d.Close()
 		ahead := time.Duration(0)
 		now := func() time.Time { return time.Now().Add(ahead) }
-		m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease}, Now: now})
+		m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: levelling.Settings{Lease: lease}, Now: now})
 		f := &fleet{m, t, joined(t, m, "r1", "r2"), map[string]int64{}}
 		f.add(assign.Replication{}, "a")
 		f.fetch("r1", "r2")
@@ -493,7 +494,7 @@ func TestStartWithAClockAhead(t *testing.T) {
 		defer d.Close()
 		ahead := time.Duration(0)
 		start := func() *manager.Manager {
-			return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease},
+			return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: levelling.Settings{Lease: lease},
 				Now: func() time.Time { return time.Now().Add(ahead) }})
 		}
 		m := start()

@@ -12,7 +12,6 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
@@ -21,7 +20,7 @@ import (
 // A robot that tells what cannot be gets no hosts by it: its heartbeat is refused with a reason,
 // and impossible speeds in logs and probes count for nothing.
 func TestImpossibleFiguresCountForNothing(t *testing.T) {
-	s := startWith(t, nil, manager.Balance{Probes: 3})
+	s := startWith(t, nil, levelling.Settings{Probes: 3})
 	honest, liar := s.join("r1"), s.join("r2")
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
 	for name, hb := range map[string]wire.Heartbeat{
@@ -57,7 +56,7 @@ func TestImpossibleFiguresCountForNothing(t *testing.T) {
 // A robot draws no host to itself by telling what hosts cost that it neither has nor was asked to
 // probe, and such costs are not kept.
 func TestCostsOfOthersHostsCountForNothing(t *testing.T) {
-	s := startWith(t, nil, manager.Balance{})
+	s := startWith(t, nil, levelling.Settings{})
 	s.join("r1")
 	s.add("http://a.test/", "http://b.test/")
 	liar := s.join("r2")
@@ -127,7 +126,7 @@ func TestVisitsOfOthersHostsCountForNothing(t *testing.T) {
 // While a robot's log is being read, another one of the same robot is refused, and those of others
 // are not.
 func TestOneLogOfARobotAtATime(t *testing.T) {
-	s := startWith(t, nil, manager.Balance{})
+	s := startWith(t, nil, levelling.Settings{})
 	first, second := s.join("r1"), s.join("r2")
 	s.add("http://a.test/", "http://b.test/")
 	log := func(robot, date string) []byte {

@@ -47,24 +47,24 @@ type Options struct {
 	Policy    hosts.Policy       // decides on hosts that robots find
 	TokenLife time.Duration      // life of a one-time token; 0: a week
 	Resolver  hosts.Resolver     // nil: the system's DNS
-	Balance   Balance            // when hosts are shared out anew
+	Balance   levelling.Settings // when hosts are shared out anew
 	Leases    lease.Locker       // lets one process plan at a time; nil: by the database
 	Now       func() time.Time   // the clock by which robots' leases end, the same in all processes; nil: the machine's
 	Guesses   *passwords.Limiter // limits how often secrets and tokens are guessed; nil: one of its own
 	Log       *slog.Logger       // nil: discards
 }
 
-// Balance says when and how hosts are shared out anew. The zero value does none of it.
-type Balance struct {
-	Daily  bool           // plan once a day
-	At     time.Duration  // time of day for that, since midnight
-	Zone   *time.Location // of At, and of nights and hours in the costs; nil: UTC
-	During bool           // hand on hosts while the robots work
-	Lease  time.Duration  // how long a robot may go on without the manager before its hosts are handed on; 0: without end
-	Probes int            // number of distances that each robot measures after a plan
-	Split  bool           // split hosts that do not fit into Window among several robots
-	Window time.Duration  // length of a night, which tells the hosts that are too large for one robot; 0: not known
+// Settings are those of the room. deploy/sheaf.yaml explains each of them.
+type Settings struct {
+	Hosts    hosts.Policy       `mapstructure:"hosts"`
+	Balance  levelling.Settings `mapstructure:"balance"`
+	Partners struct {
+		Notices bool `mapstructure:"notices"` // tell robots' sites by mail when their robot is silent or stuck
+	} `mapstructure:"partners"`
 }
+
+// StorePrefix begins the keys of the objects that the room stores.
+const StorePrefix = roster.ReleasePrefix
 
 // Manager serves robots and operators. Its parts keep their data in the control database. It may
 // be used by many goroutines at once.
@@ -92,21 +92,17 @@ func New(d *sql.DB, opt Options) *Manager {
 		opt.Guesses = passwords.NewLimiter(opt.Log)
 	}
 	assignments, releases := assign.New(d, opt.Balance.Lease, opt.Now), roster.NewReleases(d, opt.Store, opt.Log)
-	b := opt.Balance
 	return &Manager{
 		opt:         opt,
 		Assignments: assignments,
 		Releases:    releases,
 		Hosts:       hosts.New(d, assignments, opt.Policy, opt.Resolver, opt.Log),
-		Costs:       levelling.NewCosts(d, opt.Dir, b.Zone),
+		Costs:       levelling.NewCosts(d, opt.Dir, opt.Balance.Zone),
 		Copies:      copies.NewVerdicts(d, opt.Log),
 		Roster: roster.New(d, assignments, roster.Options{
 			Key: opt.Key, FTP: opt.FTP, TokenLife: opt.TokenLife, Releases: releases, Log: opt.Log,
 		}),
-		Levelling: levelling.New(d, assignments, levelling.Options{
-			Daily: b.Daily, At: b.At, Zone: b.Zone, During: b.During, Probes: b.Probes, Split: b.Split, Window: b.Window,
-			Leases: opt.Leases, Log: opt.Log,
-		}),
+		Levelling: levelling.New(d, assignments, levelling.Options{Settings: opt.Balance, Leases: opt.Leases, Log: opt.Log}),
 	}
 }
 

@@ -71,10 +71,10 @@ func partsOf(t *testing.T, m *manager.Manager) *service {
 
 func start(t *testing.T, names dns) *service {
 	t.Helper()
-	return startWith(t, names, manager.Balance{})
+	return startWith(t, names, levelling.Settings{})
 }
 
-func startWith(t *testing.T, names dns, shared manager.Balance) *service {
+func startWith(t *testing.T, names dns, shared levelling.Settings) *service {
 	t.Helper()
 	dir := t.TempDir()
 	d, err := db.Open(t.Context(), dbtest.Source(t))

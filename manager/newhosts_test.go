@@ -9,8 +9,8 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/levelling"
 )
 
 // New hosts go to robots that are heard of. What a silent robot was given and never sent leaves it
@@ -138,7 +138,7 @@ func TestReturningRobotsGetTheirShare(t *testing.T) {
 
 // The day's plan gives nothing to a robot that is silent, and takes nothing from it.
 func TestPlanLeavesSilentRobotsAlone(t *testing.T) {
-	s := startWith(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3", "d.test": "192.0.2.4"}, manager.Balance{})
+	s := startWith(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3", "d.test": "192.0.2.4"}, levelling.Settings{})
 	secrets := map[string]string{"r1": s.join("r1"), "r2": s.join("r2"), "r3": s.join("r3")}
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
 	s.had("r1", "r2", "r3")

@@ -8,9 +8,9 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 )
 
 // A host that an operator has assigned goes to its robot, with all at its address, and stays there:
@@ -18,7 +18,7 @@ import (
 // takes no part, and free again when the operator takes that back.
 func TestAssignedHostsStay(t *testing.T) {
 	names := dns{"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.3", "d.test": "192.0.2.4"}
-	s := startWith(t, names, manager.Balance{During: true})
+	s := startWith(t, names, levelling.Settings{During: true})
 	secrets := map[string]string{"r1": s.join("r1"), "r2": s.join("r2")}
 	s.add("http://a.test/", "http://c.test/", "http://d.test/", "http://b.test/")
 	at := func(host string) string {
@@ -85,7 +85,7 @@ func TestAssignedHostsStay(t *testing.T) {
 // that moves there. A pinned host that moves takes the hosts of its new address along.
 func TestPinsHoldForHostsThatCome(t *testing.T) {
 	names := dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.1", "d.test": "192.0.2.4"}
-	s := startWith(t, names, manager.Balance{})
+	s := startWith(t, names, levelling.Settings{})
 	s.join("r1")
 	s.add("http://a.test/")
 	s.join("r2")

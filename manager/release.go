@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -61,6 +62,16 @@ type Installable struct {
 	Counter int64  `json:"counter,omitempty"` // counter of the release; 0: no release is for every robot yet
 	Release string `json:"release,omitempty"` // SHA-256 of the release's text
 	Missing string `json:"missing,omitempty"` // if Counter is 0: the command that an operator has to run first
+}
+
+// SetFirstReleaseKey registers in d the key that the releases of a new installation are signed
+// with. It fails if another key is registered.
+func SetFirstReleaseKey(ctx context.Context, d *sql.DB, key string) error {
+	err := roster.NewReleases(d, nil, nil).SetKey(ctx, key, false)
+	if errors.Is(err, roster.ErrKey) {
+		return errors.New("the installation has another release key already; give its file, or none")
+	}
+	return err
 }
 
 // releaseAPI serves releases to anybody and lets operators publish them.

@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
-	"sheaf/manager"
+	"sheaf/manager/levelling"
 )
 
 // What robots do is summed up by the hour and by the day of the service's zone: pages and links as
@@ -17,7 +17,7 @@ import (
 func TestRobotsSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
 		tokyo := time.FixedZone("Asia/Tokyo", 9*3600)
-		m, _, _ := bubble(t, manager.Balance{Zone: tokyo}, "r1", "r2")
+		m, _, _ := bubble(t, levelling.Settings{Zone: tokyo}, "r1", "r2")
 		began := time.Now().In(tokyo)
 		beat := func(robot string, cycle, pages, links, left int64) {
 			t.Helper()
@@ -61,7 +61,7 @@ func TestRobotsSeries(t *testing.T) {
 // A robot that claims as much as a heartbeat can have, again and again, adds up to no number that
 // cannot be kept: its heartbeats are taken, and the series can be read.
 func TestSeriesOfALiar(t *testing.T) {
-	s := startWith(t, nil, manager.Balance{Zone: time.UTC})
+	s := startWith(t, nil, levelling.Settings{Zone: time.UTC})
 	s.join("r1")
 	liar := wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Pages: 1 << 50, Links: 1 << 50, Left: 1 << 50}
 	for n := range int64(3) {

@@ -11,9 +11,9 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 )
 
 // fetch returns a robot's list, as a program gets it that can collect shares, or that cannot. It
@@ -237,7 +237,7 @@ func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 // too large for a window.
 func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	testkit.Slow(t)
-	s := startWith(t, nil, manager.Balance{Window: time.Hour, Split: true})
+	s := startWith(t, nil, levelling.Settings{Window: time.Hour, Split: true})
 	secrets := s.crew(3)
 	var lines strings.Builder
 	urls := []string{"http://large.jp/", "http://both.jp/"}

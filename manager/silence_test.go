@@ -13,11 +13,12 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/levelling"
 )
 
 // bubble returns a manager for use in a synctest bubble, a function that returns the number of a
 // robot's hosts, and the secrets of the robots, which have joined.
-func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manager, func(robot string) int, map[string]string) {
+func bubble(t *testing.T, opt levelling.Settings, robots ...string) (*manager.Manager, func(robot string) int, map[string]string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
 	if err != nil {
@@ -63,7 +64,7 @@ func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour
-		m, hosts, secrets := bubble(t, manager.Balance{Lease: lease}, "r1", "r2")
+		m, hosts, secrets := bubble(t, levelling.Settings{Lease: lease}, "r1", "r2")
 		if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil, assign.Replication{}); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,7 @@ func wireHost(t *testing.T, url string) string {
 func TestPlanIsDueOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
 		tokyo := time.FixedZone("Asia/Tokyo", 9*3600)
-		m, _, _ := bubble(t, manager.Balance{Daily: true, At: time.Hour, Zone: tokyo}, "r1")
+		m, _, _ := bubble(t, levelling.Settings{At: "01:00", Zone: tokyo}, "r1")
 		due := func() bool {
 			t.Helper()
 			due, err := m.Levelling.PlanDue(t.Context(), time.Now())

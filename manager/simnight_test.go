@@ -25,6 +25,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/levelling"
 )
 
 // simulated is a robot that collects the hosts of its list one after the other. It calls the
@@ -169,7 +170,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 		}
 		defer d.Close()
 		m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir(), Resolver: dns{},
-			Balance: manager.Balance{During: true, Lease: 6 * time.Hour}})
+			Balance: levelling.Settings{During: true, Lease: 6 * time.Hour}})
 		router := mux.NewRouter()
 		m.Register(router)
 		rnd := rand.New(rand.NewPCG(uint64(robots), 7))

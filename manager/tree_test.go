@@ -31,7 +31,7 @@ func TestTreeIsShown(t *testing.T) {
 }
 
 func showTree(t *testing.T, begun bool) {
-	s := startWith(t, dns{}, manager.Balance{During: true})
+	s := startWith(t, dns{}, levelling.Settings{During: true})
 	left := map[string]int64{"r1": 900, "r2": 0, "r3": 300}
 	secrets := map[string]string{"r1": s.join("r1")}
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")

@@ -27,6 +27,7 @@ import (
 	"sheaf/manager"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
+	"sheaf/manager/levelling"
 )
 
 // site is a robot's site in a simulated world: what its program and its line can do.
@@ -264,7 +265,7 @@ func (w *world) live(t *testing.T, nights int, after func(t *testing.T, m *manag
 		testkit.Must(t, err)
 		defer d.Close()
 		m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir(), Resolver: dns{},
-			Balance: manager.Balance{Daily: true, At: time.Hour, Lease: 48 * time.Hour, Probes: 4}})
+			Balance: levelling.Settings{At: "01:00", Lease: 48 * time.Hour, Probes: 4}})
 		router := mux.NewRouter()
 		m.Register(router)
 		var crew []*nightly

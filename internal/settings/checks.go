@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Wrong returns the error for a setting with a bad value. why says which value is needed, such as
@@ -52,8 +53,9 @@ func (c *Checks) Err() error { return errors.Join(c.errs...) }
 
 // Fields checks each setting of a struct, given as a pointer, against its want tag, which is also
 // the text of the error. For a number the tag gives the bounds: "above 0", "at least 1s" or "1 to
-// 9". For a text it is "host:port", a URL with its schemes, such as "http or https URL", or else a
-// list of values, such as "text or json". If it ends in ", or nothing", the text may be empty.
+// 9". For a text it is "host:port", "a time of day, such as 01:00", a URL with its schemes, such as
+// "http or https URL", or else a list of values, such as "text or json". If it ends in ", or
+// nothing", the text may be empty.
 func (c *Checks) Fields(of any) {
 	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
 		if f.want != "" {
@@ -74,6 +76,10 @@ func (f *field) fits() bool {
 	}
 	if want == "host:port" {
 		return IsAddress(text)
+	}
+	if strings.HasPrefix(want, "a time of day") {
+		_, err := time.Parse("15:04", text)
+		return err == nil
 	}
 	if schemes, ok := strings.CutSuffix(want, " URL"); ok {
 		return IsURL(text, alternatives(schemes)...)

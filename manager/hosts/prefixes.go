@@ -70,6 +70,11 @@ func (r *Registry) RefusePrefix(ctx context.Context, p RefusedPrefix) error {
 	})
 }
 
+// RestorePrefix is RefusePrefix for a refusal that the database has lost; see RestoreDomain.
+func (r *Registry) RestorePrefix(ctx context.Context, url, reason string) error {
+	return r.RefusePrefix(ctx, RefusedPrefix{URL: url, Reason: reason, By: restored})
+}
+
 // AllowPrefix ends the refusal of a prefix. Robots are told with their next list.
 func (r *Registry) AllowPrefix(ctx context.Context, url string) error {
 	host, path, err := prefixOf(url)

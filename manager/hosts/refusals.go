@@ -74,6 +74,15 @@ func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 	return nil
 }
 
+// RestoreDomain is RefuseDomain for a refusal that the database has lost, because it is new or was
+// restored from a backup.
+func (r *Registry) RestoreDomain(ctx context.Context, domain, reason string) error {
+	return r.RefuseDomain(ctx, RefusedDomain{Domain: domain, Reason: reason, By: restored})
+}
+
+// restored is who decides where a refusal was lost and is in force again.
+const restored = "restored"
+
 // refuseKnown refuses hosts that the database has, and takes them from their robots.
 func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 	for _, host := range hosts {

@@ -351,16 +351,17 @@ const clockError = 5 * time.Minute
 
 // PlanDue reports whether the day's plan is to be made now.
 func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
-	if !l.opt.Daily {
+	clock, err := time.Parse("15:04", l.opt.At)
+	if err != nil { // none is made
 		return false, nil
 	}
 	y, month, day := now.In(l.opt.Zone).Date()
-	at := time.Date(y, month, day, 0, 0, 0, 0, l.opt.Zone).Add(l.opt.At)
+	at := time.Date(y, month, day, clock.Hour(), clock.Minute(), 0, 0, l.opt.Zone)
 	if now.Before(at) || now.Sub(at) > lateBy {
 		return false, nil
 	}
 	var made, stopped time.Time // a plan that took too long or was cancelled is not tried again today
-	err := l.db.QueryRowContext(ctx, `SELECT made, CASE WHEN reason LIKE ? THEN given_up ELSE 0 END FROM plans`, ErrGivenUp.Error()+"%").
+	err = l.db.QueryRowContext(ctx, `SELECT made, CASE WHEN reason LIKE ? THEN given_up ELSE 0 END FROM plans`, ErrGivenUp.Error()+"%").
 		Scan(db.At(&made), db.At(&stopped))
 	// What is noted of the future was noted by a clock that was ahead.
 	return (made.Before(at) || made.After(now.Add(clockError))) && (stopped.Before(at) || stopped.After(now.Add(clockError))), err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
@@ -23,19 +24,13 @@ func (r *Roster) ServiceKeys(ctx context.Context, robot string, known []byte) ([
 	return servicekey.Find(keys, known).Chain, nil
 }
 
-// KeyTrouble is a robot that does not know the service's newest key.
-type KeyTrouble struct {
-	Robot string `json:"robot"`
-	Why   string `json:"why"` // why, and what to do
-}
-
 // KeyTroubles returns the robots that do not know the service's newest key, by name.
-func (r *Roster) KeyTroubles(ctx context.Context) ([]KeyTrouble, error) {
+func (r *Roster) KeyTroubles(ctx context.Context) ([]api.KeyTrouble, error) {
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {
 		return nil, err
 	}
-	troubles := []KeyTrouble{}
+	troubles := []api.KeyTrouble{}
 	err = db.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var name string
 		var known []byte
@@ -43,7 +38,7 @@ func (r *Roster) KeyTroubles(ctx context.Context) ([]KeyTrouble, error) {
 			return err
 		}
 		if why := keyTrouble(keys, known); why != "" {
-			troubles = append(troubles, KeyTrouble{name, why})
+			troubles = append(troubles, api.KeyTrouble{Robot: name, Why: why})
 		}
 		return nil
 	}, `SELECT name, service_key FROM robots WHERE secret_hash IS NOT NULL ORDER BY name`)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/manager/roster"
+	"sheaf/internal/api"
 )
 
 func KeyCommand() *cobra.Command {
@@ -54,6 +54,6 @@ func showKeys(w io.Writer, list service.KeyList) {
 	})
 	if len(list.Robots) > 0 {
 		fmt.Fprintln(w)
-		Table(w, "robot\tdoes not know the service's newest key", list.Robots, func(r roster.KeyTrouble) []any { return []any{r.Robot, r.Why} })
+		Table(w, "robot\tdoes not know the service's newest key", list.Robots, func(r api.KeyTrouble) []any { return []any{r.Robot, r.Why} })
 	}
 }

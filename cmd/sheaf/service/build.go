@@ -217,19 +217,23 @@ func (b *builder) copied(ctx context.Context) (store.Store, error) {
 	return OpenStoreAt(ctx, b.cfg.Store.Copy)
 }
 
+// probes is the number of distances that each robot measures after a plan.
+const probes = 4
+
 func (b *builder) manager() *manager.Manager {
 	drop := b.at.Drop
 	if !b.cfg.has(roleIngest) {
 		drop = b.cfg.Drop.Listen // the address is another process's
 	}
+	balance := b.cfg.Manager.Balance
+	balance.Zone, balance.Probes, balance.Split = b.site.Zone, probes, true
 	at, _ := url.Parse(b.base())
 	drop = peer.Announce(drop, at.Hostname())
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), Name: b.site.Name, Contact: b.site.Contact,
 		Gate: b.door.Gate, Audit: b.door.Audit, Guesses: b.door.Limit, Log: b.log, Now: b.state.clock.Now,
-		Policy:  b.cfg.Manager.Hosts,
-		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
+		Policy: b.cfg.Manager.Hosts, Balance: balance, Leases: b.state.leases,
 	})
 }
 

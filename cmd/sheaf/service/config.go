@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
-	"sheaf/manager/hosts"
+	"sheaf/manager"
 	"sheaf/serve"
 )
 
@@ -46,9 +46,9 @@ type Config struct {
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
-	Ingest  ingest.Settings `mapstructure:",squash"`
-	Manager Manager         `mapstructure:",squash"`
-	Serve   serve.Settings  `mapstructure:",squash"`
+	Ingest  ingest.Settings  `mapstructure:",squash"`
+	Manager manager.Settings `mapstructure:",squash"`
+	Serve   serve.Settings   `mapstructure:",squash"`
 
 	Login Login `mapstructure:"login"`
 
@@ -67,15 +67,6 @@ type Config struct {
 type Observe struct {
 	Metrics string        `mapstructure:"metrics" want:"host:port, or nothing"` // host:port of metrics and profiles; empty: none
 	Log     logs.Settings `mapstructure:"log"`
-}
-
-// Manager is the settings of the room that looks after robots and hosts.
-type Manager struct {
-	Hosts    hosts.Policy `mapstructure:"hosts"`
-	Balance  Balance      `mapstructure:"balance"`
-	Partners struct {
-		Notices bool `mapstructure:"notices"` // tell robots' sites by mail when their robot is silent or stuck
-	} `mapstructure:"partners"`
 }
 
 // uploadStop is how long robots' commands by FTP may go on after a stop. Uploads go on later from
@@ -149,7 +140,7 @@ func (c *Config) check() error {
 		is.Require(c.Serve.Watch.Mail.Address == "", "watch.mail.server", c.Serve.Watch.Mail.Address, "needs http.public: mails have links to the service")
 		is.Require(c.Login.OIDC.Issuer == "", "login.oidc.issuer", c.Login.OIDC.Issuer, "needs http.public: the provider sends browsers back to it")
 	}
-	c.Manager.Balance.check(&is)
+	c.Manager.Balance.Check(&is)
 	return is.Err()
 }
 

@@ -63,6 +63,8 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"metrics: 9465", "metrics", "host:port, or nothing"},
 		{"http: {public: archive.example.jp}", "http.public", "http or https URL, or nothing"},
 		{"watch: {mail: {tls: ssl}}", "watch.mail.tls", "starttls, tls or none"},
+		{"balance: {at: '25:00'}", "balance.at", "25:00"},
+		{"balance: {lease: 5m}", "balance.lease", "5m"},
 		{"log: {format: xml}", "log.format", "text or json"},
 		{"import: {max_bytes: 0}", "import.max_bytes", "0"},
 		{"import: {max_bytes: much}", "import.max_bytes", "much"},

@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
 	"sheaf/manager"
-	"sheaf/manager/hosts"
 	"sheaf/ui/removal"
 )
 
@@ -71,9 +70,9 @@ func (k *keeper) kinds() []restriction {
 		return all
 	}
 	return append(all, restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, true, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: name, Reason: text(value), By: "restored"})
+		return k.robots.Hosts.RestoreDomain(ctx, name, text(value))
 	}}, restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, true, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.Hosts.RefusePrefix(ctx, hosts.RefusedPrefix{URL: name, Reason: text(value), By: "restored"})
+		return k.robots.Hosts.RestorePrefix(ctx, name, text(value))
 	}}, restriction{"granted removal", removal.Kept, true, func(ctx context.Context, name string, value json.RawMessage) error {
 		return removal.Keep(ctx, k.db, k.robots.Hosts, name, text(value))
 	}}, restriction{"stolen key", `SELECT name, stolen FROM robots WHERE stolen <> 0`, false, func(ctx context.Context, name string, value json.RawMessage) error {

@@ -19,13 +19,12 @@ import (
 	"sheaf/internal/route"
 	"sheaf/internal/servicekey"
 	"sheaf/manager"
-	"sheaf/manager/roster"
 )
 
 // KeyList is the answer of api.PathAdminKeys and the paths below it.
 type KeyList struct {
-	Keys   []Key               `json:"keys"`
-	Robots []roster.KeyTrouble `json:"robots"` // robots that do not know the service's newest key
+	Keys   []Key            `json:"keys"`
+	Robots []api.KeyTrouble `json:"robots"` // robots that do not know the service's newest key
 }
 
 // Key describes a key or secret of the service to operators. It does not contain the secret.

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
-	"sheaf/manager/roster"
+	"sheaf/manager"
 	"sheaf/serve/results"
 )
 
@@ -55,7 +55,7 @@ func (c *Config) confined(objects store.Store) store.Store {
 	}
 	var own []string
 	if c.has(roleManager) {
-		own = append(own, roster.ReleasePrefix)
+		own = append(own, manager.StorePrefix)
 	}
 	if c.has(roleServe) {
 		own = append(own, results.JobPrefix)

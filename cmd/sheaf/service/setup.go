@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -10,7 +9,7 @@ import (
 	"sheaf/internal/files"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
-	"sheaf/manager/roster"
+	"sheaf/manager"
 )
 
 // First has the first operator and the release key of a new installation.
@@ -37,11 +36,7 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 		return "", err
 	}
 	if first.ReleaseKey != "" { // first, because this can be repeated, and adding an operator cannot
-		err := roster.NewReleases(s.db, s.objects, log).SetKey(ctx, first.ReleaseKey, false)
-		if errors.Is(err, roster.ErrKey) {
-			return "", errors.New("the installation has another release key already; give its file, or none")
-		}
-		if err != nil {
+		if err := manager.SetFirstReleaseKey(ctx, s.db, first.ReleaseKey); err != nil {
 			return "", err
 		}
 	}
