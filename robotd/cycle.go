@@ -15,7 +15,6 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// courseOptions are what a course needs.
 type courseOptions struct {
 	Settings   *config.Config
 	Plan       config.Plan

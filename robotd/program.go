@@ -146,7 +146,8 @@ func (p *program) warnStale() error {
 	return err
 }
 
-// report reports which program this is. The manager's answer may offer another.
+// report tells the manager which program this is, and then the supervisor that this worked. The
+// manager's answer may offer a release.
 func (p *program) report(ctx context.Context) (answer wire.ReportAnswer, err error) {
 	report, err := p.updater.Report(Version)
 	if err != nil {

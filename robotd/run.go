@@ -17,7 +17,7 @@ import (
 // onceWait is how long a robot that runs once waits for its first list of hosts.
 const onceWait = 10 * time.Minute
 
-// Join makes the data folder that of a robot of the service, and returns the robot's name; see
+// Join joins a service: the data folder becomes that of a robot. It returns the robot's name; see
 // client.Join.
 func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	return client.Join(ctx, manager, token, dir, Version)

@@ -22,8 +22,9 @@ type Sealer struct {
 	Log     *slog.Logger
 }
 
-// Seal makes a batch of all that was collected, after an express batch if one is due. It ignores
-// the end of ctx: the robot seals once more when it ends, and would have to begin the batch anew.
+// Seal makes a batch of all that was collected, after an express batch if one is due. It goes on
+// when ctx ends: the robot seals once more at its end, and would have to begin a broken-off batch
+// anew.
 func (s *Sealer) Seal(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if s.Express > 0 {

@@ -26,8 +26,8 @@ type serviceKeys struct {
 	vain   time.Time  // when Verify last asked and learnt nothing; asking guards it
 }
 
-// askAgain is for how long Verify does not ask again after it learnt nothing: a robot that cannot
-// follow has many batches, and looks for the receipt of each.
+// askAgain is the time for which Verify does not ask again after it learnt nothing: a robot that
+// cannot follow has many batches, and looks for the receipt of each.
 const askAgain = 10 * time.Second
 
 // errStatement says that a statement of the manager does not lead from the robot's key to another.

@@ -26,7 +26,7 @@ func (r *Robot) openSigner() (sign func(h http.Header, scheme, host string), err
 	return func(h http.Header, scheme, host string) { r.signer.Sign(h, scheme, host, r.managersTime()) }, nil
 }
 
-// tellClock logs, once, that the machine's clock is wrong, since signatures bear times.
+// tellClock logs once if the machine's clock is wrong, since signatures bear times.
 func (r *Robot) tellClock() {
 	if off := r.client.Clock().Wrong(); off != 0 {
 		r.wrong.Do(func() {

@@ -15,14 +15,14 @@ type State struct {
 	last record
 }
 
-// record is the file of a State.
+// record is the content of a State's file.
 type record struct {
 	Number int64     `json:"number"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"` // zero: the cycle is not over
 }
 
-// OpenState reads the file, if there is one.
+// OpenState reads the last cycle from a file. If there is no file, there was no cycle.
 func OpenState(path string) (*State, error) {
 	s := &State{path: path}
 	return s, config.LoadJSON(path, &s.last)

@@ -64,7 +64,8 @@ func warnings(s *control.Status) (all []string) {
 	return all
 }
 
-// unreached says that half of the hosts or more cannot be reached; "": they can.
+// unreached warns if half of the hosts or more cannot be reached while the window is open; "": no
+// warning.
 func unreached(s *control.Status) string {
 	if !s.Open || s.LeftOut == 0 || 2*s.LeftOut < s.Hosts {
 		return ""

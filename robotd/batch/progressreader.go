@@ -10,7 +10,8 @@ type movingReader struct {
 	tell func(at int64, first bool)
 }
 
-// moving returns a reader that reports its position, beginning at at, to tell. tell may be nil.
+// moving returns a reader that begins at position at and reports its position to tell, which may be
+// nil.
 func moving(r io.Reader, at int64, tell func(at int64, first bool)) io.Reader {
 	if tell == nil {
 		return r

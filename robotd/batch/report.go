@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Bounds of the URLs that a report names. Everything is counted.
+// Bounds of the URLs that a report names. They do not bound the counts.
 const (
 	urlsPerHost = 20
 	urlsInAll   = 5000

@@ -79,8 +79,8 @@ func (s *HTTP) resume(ctx context.Context, note string, b Spooled) (location str
 	return location, 0, os.WriteFile(note, []byte(others+s.Base+" "+location+"\n"), 0o644)
 }
 
-// noted splits a note, which has a target and location in each line, into the lines of other
-// targets and the location at this one.
+// noted splits a note, which has a target and location in each line, into other targets' lines and
+// this target's location.
 func (s *HTTP) noted(text string) (others, location string) {
 	for line := range strings.Lines(text) {
 		if at, ok := strings.CutPrefix(line, s.Base+" "); ok {

@@ -29,8 +29,8 @@ type ReceiptSource interface {
 	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 }
 
-// ReceiptSources tries one source after another until one answers, beginning with the one that
-// answered last: so the time-out of a dead source is waited for only once.
+// ReceiptSources tries one source after another until one answers, beginning with the source that
+// answered last. So only one request waits for the time-out of a dead source.
 type ReceiptSources struct {
 	all   []ReceiptSource
 	first atomic.Int32

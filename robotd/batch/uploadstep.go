@@ -46,7 +46,7 @@ func (u *Uploader) isBack(p *progress) {
 	u.Wake()
 }
 
-// obey does what the receipt says.
+// obey does what the receipt says. It reports whether the batch has left the spool.
 func (u *Uploader) obey(ctx context.Context, b Spooled, p *progress, receipt *wire.Receipt) (gone bool, err error) {
 	switch {
 	case receipt.SHA256 != b.SHA256:
@@ -78,7 +78,7 @@ func (u *Uploader) obey(ctx context.Context, b Spooled, p *progress, receipt *wi
 	return true, u.putAside(b, receipt, why)
 }
 
-// sendAgain sends a batch again that arrived damaged.
+// sendAgain sends a batch that arrived damaged once more, and obeys the new receipt.
 func (u *Uploader) sendAgain(ctx context.Context, b Spooled, p *progress, old *wire.Receipt) (gone bool, err error) {
 	u.opt.Log.WarnContext(ctx, "batch arrived damaged; it is sent again", "batch", b.ID, "detail", old.Detail)
 	receipt := u.send(ctx, b, p)

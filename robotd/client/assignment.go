@@ -46,8 +46,8 @@ func (c *Assignment) Interval(host string) time.Duration { return c.List().Inter
 // Shortest returns the shortest interval that an operator allows for a host; 0: none is set.
 func (c *Assignment) Shortest(host string) time.Duration { return c.List().Shortest[host] }
 
-// RunPages returns how many pages of a host one visit fetches, as an operator has set it; 0: not
-// set.
+// RunPages returns the number of pages that one visit to a host fetches, if an operator has set it;
+// 0: not set.
 func (c *Assignment) RunPages(host string) int { return c.List().RunPages[host] }
 
 // Omits reports whether the manager wants a URL of a host left out.

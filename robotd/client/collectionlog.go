@@ -78,8 +78,8 @@ func (l *CollectionLog) Comment(format string, args ...any) error {
 	return files.Append(l.file, append(line, '\n'))
 }
 
-// Rotate closes the file under a name of its own, unless it is empty. If that fails, the file stays
-// the current one.
+// Rotate renames the current file, so that Submit sends it, and begins another, unless the file is
+// empty. If that fails, the file stays the current one.
 func (l *CollectionLog) Rotate(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,8 +74,8 @@ func (e *endpoints) try(ask func(base string) error) error {
 	}
 }
 
-// next returns the index of the next URL to try: one that is due or, if none was tried yet, the one
-// that is due soonest.
+// next returns the index of the next URL to try: a URL that is due or, if none is due and none was
+// tried yet, the URL that is due soonest. It returns false if there is neither.
 func (e *endpoints) next(tried map[int]bool) (int, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,7 +120,7 @@ func (e *endpoints) describe() []config.TargetState {
 	return slices.Clone(e.all)
 }
 
-// unreachable is the error of a URL that gives no answer now, while another one may. The request
+// unreachable is the error of a URL that gives no answer now, while another URL may. The request
 // may have been carried out. Every request can be repeated.
 type unreachable struct {
 	after time.Duration // the Retry-After of the answer

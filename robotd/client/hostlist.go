@@ -63,7 +63,7 @@ func note[V any](m *map[string]V, key string, v V, said bool) {
 	(*m)[key] = v
 }
 
-// Known reports whether the manager has given the list.
+// Known reports whether the list is the manager's, and not the empty one of a new robot.
 func (l *List) Known() bool { return l.Generation > 0 || len(l.URLs) > 0 }
 
 // Has reports whether a host is in the list, even if its visits must wait.

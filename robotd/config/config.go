@@ -190,7 +190,7 @@ type Revisit struct {
 	QuickHours bool          `mapstructure:"-"`                            // begin in the hours in which the host's server was fastest
 }
 
-// Page bounds what is taken of a host.
+// Page says which pages are taken of a host, and how much of each.
 type Page struct {
 	MaxBytes    int64         `mapstructure:"max_bytes" want:"above 0"`       // of one page; the rest is cut off
 	Timeout     time.Duration `mapstructure:"timeout" want:"above 0s"`        // for one page

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// reasonsShown limits the reasons of one kind that are shown, the most frequent first.
+// reasonsShown is how many reasons of a kind are shown, the most frequent first.
 const reasonsShown = 3
 
 // coverage adds the lines about the cycle's pages.

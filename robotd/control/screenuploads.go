@@ -8,7 +8,7 @@ import (
 	"sheaf/robotd/config"
 )
 
-// mostShown limits the failed batches that are shown one by one, and likewise the waiting ones.
+// mostShown is how many failed batches, and how many waiting batches, are shown one by one.
 const mostShown = 3
 
 // uploads adds what is being sent, what the other batches wait for, and why batches and messages
@@ -64,5 +64,5 @@ func (b *builder) failures(ways []config.TargetState, label string) {
 	}
 }
 
-// told returns an error of another program in one line: joined errors have one line each.
+// told puts an error into one line: joined errors have several.
 func told(err string) string { return strings.ReplaceAll(err, "\n", "; ") }

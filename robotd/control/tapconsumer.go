@@ -168,7 +168,7 @@ func (c *consumer) lost() int64 {
 	return c.dropped
 }
 
-// gap returns the record that stands for n dropped ones.
+// gap returns the record that stands for n dropped records.
 func gap(n int64) []byte {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // it never fails

@@ -37,7 +37,7 @@ func NewTapReader(r io.Reader) (*TapReader, error) {
 	return &TapReader{text: bufio.NewReaderSize(z, 64<<10)}, nil
 }
 
-// maxGap is the longest text of a record that stands for dropped ones.
+// maxGap is the longest text, in bytes, of a record that stands for dropped records.
 const maxGap = 4 << 10
 
 // Next returns the next record. io.EOF means that the robot has ended the stream.

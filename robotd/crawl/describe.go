@@ -129,8 +129,8 @@ func (c *Crawl) forecast(loads map[string]*Load, s *Progress, now time.Time) *Fo
 	return predict(all, floor, from, c.parts.Plan.Window)
 }
 
-// describeStages adds the stages. due is how many hosts may be visited now, and late how many of
-// them have been due for long.
+// describeStages adds the state of the stages to s. due is how many hosts may be visited now, and
+// late how many of these have been due for long.
 func (c *Crawl) describeStages(s *Progress, now time.Time, due, late int) {
 	extracting, storing := len(c.extracting.waiting), len(c.storing.waiting)
 	for _, m := range []struct {

@@ -100,7 +100,7 @@ func (c *Crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 	return h, mended, nil
 }
 
-// inShare returns the entries that are in a share of their host.
+// inShare returns the entries that are in the given share of their host.
 func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 	return slices.DeleteFunc(entries, func(e frontier.Entry) bool { return !share.Has(e.URL) })
 }
@@ -188,7 +188,7 @@ func (c *Crawl) firstVisit(from time.Time) time.Time {
 	return from.Add(time.Duration(part * float64(c.parts.Settings.Interval)))
 }
 
-// push queues entries at a host of the crawl.
+// push queues entries at a host of the crawl, and wakes the host if any are new.
 func (c *Crawl) push(h *Host, entries []frontier.Entry) error {
 	if len(entries) == 0 {
 		return nil

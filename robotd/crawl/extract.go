@@ -229,11 +229,11 @@ func (l *links) followLink(to *page.Link, depth int) {
 	l.follow(to.URL, frontier.Entry{Depth: depth})
 }
 
-// maxFoundHosts is the most hosts of others that the robot reports because of one page. So a page
-// of links to invented names does not fill the manager's list.
+// maxFoundHosts is how many unassigned hosts the robot reports because of one page, at most. So a
+// page of links to invented names does not fill the manager's list.
 const maxFoundHosts = 100
 
-// follow sorts a link by its host.
+// follow sorts a link by its host: in the crawl, resting, or outside the assignment.
 func (l *links) follow(url string, e frontier.Entry) {
 	u, err := weburl.New(url, nil)
 	if err != nil || u.Host() == "" || u.Scheme() != "http" && u.Scheme() != "https" {

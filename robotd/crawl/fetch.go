@@ -247,8 +247,8 @@ func (t *turn) probe(ctx context.Context, ru *rules) {
 }
 
 // get fetches for a turn. If the lease is over, or ends before the answer is there, the error's
-// kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
-// for want of progress. A fetch whose turn was taken off the worker is cancelled.
+// kind is fetch.Over: the page stays the next one. If the watchdog cancelled the fetch, the kind is
+// fetch.TooSlow. If the worker has lost the turn, the kind is fetch.Canceled.
 func (t *turn) get(ctx context.Context, req fetch.Request) (resp *fetch.Response, err error) {
 	req.Progress, req.Allowed = t.watch.progress, t.crawl.parts.Manners.Lease.MayVisit
 	ctx, cancel := t.crawl.parts.Manners.Lease.Bound(ctx)

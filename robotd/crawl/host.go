@@ -20,7 +20,7 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// Hosts are the hosts of a crawl. Its methods may be called concurrently.
+// Hosts has the hosts of a crawl. Its methods may be called concurrently.
 type Hosts struct {
 	parts *Parts
 

@@ -135,8 +135,9 @@ func (t *turn) rulesElsewhere(ctx context.Context, ru *rules, err error) bool {
 }
 
 // storeRules adds the host's answer to a request for its robots.txt to the host's segment, also an
-// answer that there is no such file, or that redirects. It is stored in full each time: a revisit
-// would hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
+// answer that there is no such file, or that redirects. The answer is stored in full each time: a
+// revisit would hardly be shorter. An answer that says nothing is not stored, since the robot asks
+// again.
 func (t *turn) storeRules(way *rulesWay, resp *fetch.Response, verdict polite.Verdict) error {
 	again := verdict.NotNow() || resp.Status/100 == 3 && way.hops > 0
 	if again || weburl.Host(way.at) != t.name {
@@ -179,8 +180,9 @@ func (t *turn) keepRules(ru *rules, verdict polite.Verdict) {
 	t.pushSitemaps(ru, verdict.Rules)
 }
 
-// redirectRules prepares the next access, and reports whether there is to be one. If the target's
-// address is unknown, the error is like that of a server that cannot be reached.
+// redirectRules prepares the access to which a redirect leads, and reports whether there is to be
+// one. If the target's address is unknown, the error is like that of a server that cannot be
+// reached.
 func (t *turn) redirectRules(ctx context.Context, way *rulesWay, location string) (bool, error) {
 	to, err := weburl.Parse(way.at, location, nil)
 	if err != nil || weburl.Host(to) == "" || location == "" {

@@ -350,8 +350,8 @@ func (t *turn) tapped(cell *batch.Cell) []byte {
 	return record
 }
 
-// isPage reports whether an answer is a page, changed or not, and no picture or other file. If
-// neither a type nor a body tells, the URL does.
+// isPage reports whether an answer is an HTML page, changed or not, and no picture or other file.
+// If neither the type nor the body tells, the URL decides.
 func isPage(resp *fetch.Response, url string) bool {
 	if !resp.IsPage() && resp.Status != http.StatusNotModified {
 		return false

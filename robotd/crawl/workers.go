@@ -209,7 +209,7 @@ func (m *Meter) rate() Rate {
 
 // watchdog looks after the fetch workers (the statistics thread of the paper of 1997). If a fetch
 // has made no progress for a while, it is cancelled, and its page is tried again later. If the
-// worker does not return even then, its turn is taken off it and another worker takes its place.
+// worker does not return even then, it loses the turn, and another worker takes its place.
 type watchdog struct {
 	stall time.Duration
 
@@ -255,8 +255,9 @@ func (d *watchdog) begin(ctx context.Context, t *turn) (context.Context, func() 
 
 func (w *watch) progress() { w.moved.Store(time.Now().UnixNano()) }
 
-// look cancels fetches without progress. It returns the turns whose fetches take long, and those of
-// workers that have still not returned half of the stall time after they were cancelled.
+// look cancels fetches without progress. It returns the turns whose fetches take long, and the
+// turns that workers lose: they have not returned within half of the stall time after they were
+// cancelled.
 func (d *watchdog) look(now time.Time) (long, lost []*turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

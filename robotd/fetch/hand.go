@@ -93,7 +93,7 @@ type inHand struct {
 	moved  atomic.Bool // bytes have passed since the last ping
 }
 
-// session connects and works until the connection is lost or ctx ends. Then it finishes its turns.
+// session connects and works until the connection is lost or stop ends. Then it finishes its turns.
 func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
 	w, err := greet(stop, config, opt)
 	if err != nil {
@@ -239,7 +239,7 @@ func (w *work) ping(ctx context.Context) error {
 	}
 }
 
-// may reports whether a request may be made now.
+// may reports whether the lease allows a request now.
 func (w *work) may() bool { return instant() < w.until.Load() }
 
 // pong prolongs the lease, counted from the time when the ping was sent.

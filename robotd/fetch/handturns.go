@@ -109,8 +109,7 @@ func (w *hand) send(m *message) {
 	}
 }
 
-// read takes the messages of the hand until its connection ends, or a message shows that it does
-// not keep to the protocol.
+// read takes the messages of the hand until the connection ends or the hand breaks the protocol.
 func (w *hand) read(from *line) error {
 	for {
 		m, err := from.read()
@@ -147,8 +146,8 @@ func (w *hand) moved(ids []uint64) {
 	}
 }
 
-// take takes a part of a result. It drops the part if its turn is not out at this hand, or has its
-// result already, and counts the refused results.
+// take takes in a part of a result. If the turn is not out at this hand, or has its result already,
+// take drops the part, and counts the result as refused.
 func (w *hand) take(p *part, data []byte) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -292,7 +292,7 @@ func (h *Head) choose(at netip.AddrPort) (chosen *hand) {
 	return chosen
 }
 
-// weight is the weight of a hand for an address: the hand with the highest has the address.
+// weight is the weight of a hand for an address: the hand with the highest weight has the address.
 func weight(name string, addr netip.Addr) uint64 {
 	sum := sha256.Sum256(append(append([]byte(name), 0), addr.AsSlice()...))
 	return binary.BigEndian.Uint64(sum[:])

@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/media"
 )
 
-// lengths returns the least and the greatest length that the header tells of the body, or -1 if it
-// tells none that can be used. sure is false if lengths differ or are not plain numbers.
+// lengths returns the least and the greatest length of the body by the header, or -1 if the header
+// has no usable length. sure is false if lengths differ or are not plain numbers.
 func (h *header) lengths() (least, most int64, sure bool) {
 	least, most, sure = -1, -1, true
 	for _, list := range h.values("Content-Length") {
@@ -37,8 +37,8 @@ func leadingNumber(text string) (n int64, plain bool) {
 	return n, end == len(text)
 }
 
-// transfer returns the transfer codings that are also content codings, the last one the outermost,
-// and whether the body is said to be in chunks. All others are ignored, as wget does.
+// transfer returns the transfer codings that are also content codings, the outermost last, and
+// whether the body is said to be in chunks. Other codings are ignored, as wget does.
 func (h *header) transfer() (codings []string, chunked bool) {
 	for _, list := range h.values("Transfer-Encoding") {
 		for text := range strings.SplitSeq(list, ",") {

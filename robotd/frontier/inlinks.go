@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// The links to a host's pages are counted. If not all new pages fit into a night, those with the
-// most links to them go first. A page's links are counted at its first visit, so each page that
-// links to another counts once. The hashes of their URLs are collected in a file, and their numbers
-// are added to the state at the end of the cycle. A crash loses the last few hundred, or counts
-// those of one page twice.
+// The links to a host's pages are counted. If not all new pages fit into a night, the pages with
+// the most links go first. A page's links are counted at its first visit, so each page that links
+// to another counts once. The hashes of the links' URLs are collected in a file, and the counts are
+// added to the state at the end of the cycle. A crash loses the last few hundred links, or counts
+// the links of one page twice.
 const (
 	countFrom  = 256     // URLs; a host with fewer surely fits into a night
 	linkBuffer = 4 << 10 // bytes of hashes that are collected in memory

@@ -100,8 +100,8 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 	return nil
 }
 
-// Beside records that the segment has a record that was never queued, such as a robots.txt: the
-// journal has a line for each stored record. The URL's page does not become known by it.
+// Beside adds to the journal a stored record that was never queued, such as a robots.txt: the
+// journal has a line for each stored record. The URL does not become a known page.
 func (h *Host) Beside(url string, d Done) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,8 +31,8 @@ func (c *Changes) Fade(many int) {
 
 // Rate estimates the changes a day. It uses the estimator of Cho and Garcia-Molina, "Estimating
 // frequency of change" (2003), −ln((n−X+0.5)/(n+0.5))/I, with times instead of counts, so that
-// intervals may differ. I is the mean interval in which a change was found; those are longer than
-// others. Rate returns false before the second visit.
+// intervals may differ. I is the mean interval in which a change was found; such intervals are
+// longer than others. Rate returns false before the second visit.
 func (c *Changes) Rate() (float64, bool) {
 	total := c.TimeKept + c.TimeMoved
 	if c.Visits == 0 || total <= 0 {

@@ -25,8 +25,8 @@ func (h *Host) Retry() error {
 	return h.postpone(e, Done{})
 }
 
-// postpone appends the page in hand to the queue once more, as e, and then records that its first
-// entry is finished. If the process ends before that is recorded, passPostponed does it after the
+// postpone appends the page in hand to the queue once more, as e, and then records that the page's
+// first entry is finished. If the process ends in between, passPostponed does the latter after the
 // next start.
 func (h *Host) postpone(e Entry, d Done) error {
 	before := h.logSize
@@ -44,7 +44,7 @@ func (h *Host) postpone(e Entry, d Done) error {
 }
 
 // passPostponed finishes the entries at the head of the queue whose pages are in the queue once
-// more. Such a page was postponed, and the process ended before the journal had that.
+// more. Such a page was postponed, and the process ended before the journal said so.
 func passPostponed(h *Host) error {
 	for h.repeats {
 		a, err := h.look()

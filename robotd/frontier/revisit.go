@@ -161,7 +161,7 @@ func PushNow(h *Host, entries ...Entry) (putOff int, err error) {
 	return len(missing), nil
 }
 
-// KnownPages returns the number of pages of earlier cycles, or 0 if that cannot be read.
+// KnownPages returns the number of pages of earlier cycles, or 0 if the state is damaged.
 func (h *Host) KnownPages() (int, error) {
 	const most = 32 // limit for the last line, in bytes
 	path := filepath.Join(h.dir(), stateFile)

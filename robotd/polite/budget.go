@@ -67,7 +67,7 @@ func (b *Budget) next(now time.Time) time.Time {
 	return now
 }
 
-// roll starts a new day or month if now is in one.
+// roll begins a new day or month of usage if now is past the old one.
 func (b *Budget) roll(now time.Time) {
 	today := now.In(b.Zone).Format(time.DateOnly)
 	if today == b.use.Day {

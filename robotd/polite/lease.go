@@ -26,7 +26,7 @@ type Lease struct {
 	rec leaseRecord
 }
 
-// leaseRecord is the file of a Lease. Times are on the boot's clock.
+// leaseRecord is the content of a Lease's file. Times are on the boot's clock.
 type leaseRecord struct {
 	Boot  string        `json:"boot"`  // names the start of the machine; empty: there is no end
 	Until time.Duration `json:"until"` // end of the lease

@@ -19,7 +19,7 @@ type Pause struct {
 	since time.Time  // zero: there is no pause
 }
 
-// pauseRecord is the file of a pause.
+// pauseRecord is the content of a pause's file.
 type pauseRecord struct {
 	Since time.Time `json:"since"`
 }

@@ -54,7 +54,7 @@ func (r *Restraints) Keep(name string, s Restraint, usual time.Duration) error {
 	return r.Set(name, s)
 }
 
-// slack is how many lines the file may have beyond twice the number of restraints. Then it is
+// slack is how many lines the file may have beyond twice the number of restraints. With more it is
 // rewritten.
 const slack = 4096
 

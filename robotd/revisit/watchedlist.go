@@ -22,7 +22,7 @@ const (
 	changedFile = "express.json" // hosts with a change that is in no batch yet
 )
 
-// PagesOptions are what Pages needs.
+// PagesOptions are the settings and the other parts with which Pages works.
 type PagesOptions struct {
 	Dir      string // the data folder
 	Settings config.Watch
@@ -50,7 +50,7 @@ type Pages struct {
 	last    time.Time       // when changes were last taken
 }
 
-// savedList is the file of the list.
+// savedList is the content of listFile.
 type savedList struct {
 	ETag    string            `json:"etag"`
 	Watches []wire.WatchOrder `json:"watches"`
@@ -103,7 +103,8 @@ func (p *Pages) ordersOf(host string) []wire.WatchOrder {
 	return p.orders[host]
 }
 
-// Entries returns the single pages of a host that are watched.
+// Entries returns the URLs that a host's watches name: pages, forms and prefixes. A watch of the
+// whole host names none.
 func (p *Pages) Entries(host string) (entries []frontier.Entry) {
 	for _, o := range p.ordersOf(host) {
 		if o.Kind != wire.WatchHost {
