@@ -124,7 +124,7 @@ func put(document, table string) error {
 	return os.WriteFile(document, []byte(before+markBegin+table+markEnd+after), 0o644)
 }
 
-// machine describes this machine.
+// machine returns this machine's processor, its number of cores and the version of Go.
 func machine() string {
 	model := runtime.GOARCH
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {

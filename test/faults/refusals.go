@@ -30,7 +30,7 @@ import (
 	"sheaf/test/metricstest"
 )
 
-// own is a host that the demo's robot has, and foreign one that it does not have.
+// own is a host that the demo's robot has, and foreign is a host that it does not have.
 const (
 	own     = "www.example.jp"
 	foreign = "www.example.com"

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Silence as an answer says that the server sends nothing.
+// Silence, as an answer, makes the server send nothing.
 const Silence = "silence"
 
 // Server is a mail server. Its mailer.Server leads to it.
