@@ -7,7 +7,8 @@ const (
 	TableOfHosts   = "hosts.parquet"
 	TableOfLinks   = "links.parquet"
 
-	// The texts of pages: see package texts. Volumes and hosts have both tables.
+	// The texts of pages, as a table and as WET: see package texts. Volumes and hosts have both
+	// files.
 	TableOfTexts = "texts.parquet"
 	TextsAsWET   = "wet.gz"
 

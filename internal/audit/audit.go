@@ -106,7 +106,7 @@ const (
 	maxReason = 1000
 )
 
-// short cuts a text between characters, to a length of at most most bytes with the sign "…". It
+// short cuts a text that is longer than most bytes, between characters, and ends it with "…". It
 // replaces bytes that are not UTF-8, and zero bytes, which PostgreSQL refuses.
 func short(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")

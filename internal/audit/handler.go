@@ -295,7 +295,7 @@ func (h *held) send() {
 }
 
 // reason returns why an act did not succeed: the answer's explanation, then the actor's own reason.
-// An answer that explains nothing counts only without a reason of the actor, by its status.
+// If the answer explains nothing, it returns the actor's reason or, without one, the status.
 func (h *held) reason(given string) string {
 	var p wire.Problem
 	if json.Unmarshal(h.body.Bytes(), &p) != nil {

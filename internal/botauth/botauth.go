@@ -34,7 +34,7 @@ const (
 	nonceLen = 64                  // bytes, as verifiers expect it
 )
 
-// maxAgent is the limit for the service's address, in bytes.
+// maxAgent is the limit for the service's URL, in bytes.
 const maxAgent = 300
 
 // label names the signature in its header fields.
@@ -55,7 +55,7 @@ type periodKey struct {
 }
 
 // New returns a robot's signer. The signing keys are derived from secret, the robot's own key.
-// agent is the address of the service that has the directory, such as https://archive.example.jp.
+// agent is the URL of the service that has the directory, such as https://archive.example.jp.
 func New(agent string, secret ed25519.PrivateKey) (*Signer, error) {
 	u, err := url.Parse(agent)
 	if err != nil || len(agent) > maxAgent || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsFunc(u.Host, unsigned) {
@@ -83,7 +83,7 @@ func (s *Signer) key(period int64) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(s.derive(fmt.Sprintf("key %d", period), ed25519.SeedSize))
 }
 
-// derive returns n bytes that follow from the robot's key, for one purpose (HKDF, RFC 5869).
+// derive returns n bytes derived from the robot's key, for one purpose (HKDF, RFC 5869).
 func (s *Signer) derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, s.secret, nil, "sheaf web bot auth "+purpose, n)
 	if err != nil {
@@ -92,7 +92,8 @@ func (s *Signer) derive(purpose string, n int) []byte {
 	return b
 }
 
-// Sign adds the signature of a request to the host, made now, to the header h: three fields.
+// Sign signs a request to the host: it sets three fields of its header h. now is the time of the
+// signature.
 func (s *Signer) Sign(h http.Header, scheme, host string, now time.Time) {
 	period := now.Unix() / int64(Period.Seconds())
 	k := s.now.Load()

@@ -47,7 +47,8 @@ func (f *Files) Run(ctx context.Context) error {
 	return loop.After(ctx, f.every, func(context.Context) error { f.look(time.Now()); return nil }, nil)
 }
 
-// look reads the files, and uses their certificate if it is good and new.
+// look reads the files and, if their contents are new, uses their certificate. A certificate that
+// clients refuse now never replaces one that they accept.
 func (f *Files) look(now time.Time) {
 	cert, err := os.ReadFile(f.cert)
 	if err != nil {

@@ -172,8 +172,8 @@ func (c Chart) Any() bool {
 	return slices.ContainsFunc(c.Columns, func(one Column) bool { return one.Shown })
 }
 
-// fewer returns all series or, if there are more series than colours, the largest ones in their
-// order and the sum of the others.
+// fewer returns all series or, if there are more series than colours, the largest series, in the
+// given order, and the sum of the others.
 func fewer(w Words, all []Series) []Series {
 	if len(all) <= mostSeries {
 		return all

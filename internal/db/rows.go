@@ -133,7 +133,7 @@ func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([
 	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
 }
 
-// Change runs a statement that must change a row. If no row is changed, it returns the error none.
+// Change runs a statement that must change a row. If no row is changed, it returns the given error.
 func Change(ctx context.Context, on Execer, none error, query string, args ...any) error {
 	n, err := Exec(ctx, on, query, args...)
 	if err == nil && n == 0 {
@@ -142,7 +142,7 @@ func Change(ctx context.Context, on Execer, none error, query string, args ...an
 	return err
 }
 
-// OrNone returns the error none if err says that a query has found no row, and otherwise err.
+// OrNone returns err, or the other error if err says that a query has found no row.
 func OrNone(err, none error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return none

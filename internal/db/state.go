@@ -23,8 +23,8 @@ import (
 // ErrDamaged says that a SQLite file is not as SQLite wrote it.
 var ErrDamaged = errors.New("the database is damaged")
 
-// checkTime is how long Open looks for damage in a SQLite file. In a large file it does not get to
-// the end; damage there shows when the rows are used.
+// checkTime is how long Open looks for damage in a SQLite file. The check of a large file does not
+// get to its end; damage there shows when the rows are used.
 const checkTime = 5 * time.Second
 
 // damaged adds ErrDamaged to errors with which SQLite reports damage.

@@ -21,7 +21,7 @@ const (
 	leastStep = 1 << 20
 	mostStep  = 16 << 20
 	stepTime  = 250 * time.Millisecond
-	// lookTime is how often a longer step is checked for whether it may go on.
+	// lookTime is the interval at which a longer step asks whether it may go on.
 	lookTime = time.Second
 )
 

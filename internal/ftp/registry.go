@@ -17,7 +17,7 @@ const (
 // place is a connection in the registry.
 type place struct {
 	peer    netip.Addr   // the client's
-	network netip.Prefix // limits count it as one client
+	network netip.Prefix // the network that limits count as one client
 	dismiss func(*Error) // tells the client why it must go: now if it is idle, or after its command
 	cut     func()       // closes the connection
 

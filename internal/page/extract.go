@@ -85,8 +85,8 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	return LinksAndText(body, contentType, base, MaxText)
 }
 
-// LinksAndText is Links with a lower limit than MaxText for the visible text, in bytes. A higher
-// limit counts as MaxText.
+// LinksAndText is Links with text as the limit for the visible text, in bytes, if that is less than
+// MaxText.
 func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	c, err := newCollector(base, text)
 	if err != nil {

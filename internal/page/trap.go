@@ -78,7 +78,7 @@ func repeats(segments []string) bool {
 type Circles struct {
 	seen  map[string]bool    // directories in whose paths segments come again
 	below map[uint64]leading // by the hash of a directory
-	alike int                // links from directories that lead where the two above them lead
+	alike int                // links from directories that link to the same names as the two above them
 	ended string             // directory of the page last seen, if what lies below is endless
 }
 
@@ -93,14 +93,14 @@ type leading struct {
 // links.
 const (
 	maxCircles = 100  // directories in which several segments come again
-	maxAlike   = 100  // links from directories that lead where the two above them lead
+	maxAlike   = 100  // links from directories that link to the same names as the two above them
 	maxLeading = 1000 // directories that are remembered
 )
 
 // Saw records the page of a URL. Call it before Endless is asked about the page's links. A
-// directory is like the directory above only if a link leads from there towards it. A server that
-// shows the same page under every path has such links. Directories whose pages all have their
-// pictures beside them do not.
+// directory is like the directory above only if the directory above has a link towards it. A server
+// that shows the same page under every path has such links. Directories whose pages all have their
+// pictures beside them have no such links.
 func (c *Circles) Saw(url string, p *Page) {
 	c.ended = ""
 	path := weburl.PathQuery(url)

@@ -85,8 +85,8 @@ func (p Proxies) client(x, rfc []string) string {
 	return at.String()
 }
 
-// last goes through a header's hops from the nearest one on, and returns the first that is not a
-// proxy. If a hop cannot be read, or none is left, it returns the hop before.
+// last goes through a header's hops from the nearest hop on, and returns the first hop that is not
+// a proxy. If a hop cannot be read, or no hop is left, it returns the hop before.
 func (p Proxies) last(values []string, parse func(string) netip.AddrPort) (client netip.AddrPort) {
 	hops := strings.Split(strings.Join(values, ","), ",")
 	for _, hop := range slices.Backward(hops) {

@@ -26,7 +26,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// Slow skips a test that takes a second or more if only the quick ones are asked for (-short).
+// Slow skips a test that takes a second or more if only quick tests are asked for (-short).
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

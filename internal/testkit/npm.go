@@ -9,7 +9,7 @@ import (
 
 // NPM returns a new folder for scripts of node. The scripts can import the npm packages that a
 // folder of test/npm lists. name is that folder's name. Only test/tools.sh fetches the packages;
-// without them the test ends as by Missing.
+// without the packages the test ends as by Missing.
 func NPM(t testing.TB, name string) (dir string) {
 	t.Helper()
 	have, want := filepath.Join(cache(), "npm", name), filepath.Join(Root(t), "test", "npm", name)

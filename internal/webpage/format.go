@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Number writes a number with commas between groups of three digits.
+// Number formats a number with commas between groups of three digits.
 func (Page) Number(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -15,16 +15,16 @@ func (Page) Number(n any) string {
 	return digits
 }
 
-// Bytes writes a number of bytes with a decimal unit: 999 B, 1.2 MB, 45 GB.
+// Bytes formats a number of bytes with a decimal unit: 999 B, 1.2 MB, 45 GB.
 func (Page) Bytes(n int64) string { return amount(float64(n)) + "B" }
 
 // BytesOf is Bytes for the amounts of a chart.
 func (Page) BytesOf(n float64) string { return amount(n) + "B" }
 
-// Rate writes a rate of bytes a second.
+// Rate formats a rate in bytes a second, with a decimal unit.
 func (Page) Rate(perSecond float64) string { return amount(perSecond) + "B/s" }
 
-// amount writes a number with at most three digits, and the prefix of its unit.
+// amount formats a number with at most three digits, and the prefix of its unit.
 func amount(n float64) string {
 	unit := 0
 	for ; n >= 999.5 && unit < len(prefixes)-1; unit++ {
@@ -38,7 +38,7 @@ func amount(n float64) string {
 
 var prefixes = []string{"", "k", "M", "G", "T", "P", "E"}
 
-// Clock writes a time to the minute, in the service's zone.
+// Clock formats a time to the minute, in the service's zone; "–" for the zero time.
 func (p Page) Clock(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -46,10 +46,10 @@ func (p Page) Clock(t time.Time) string {
 	return p.Local(t).Format("2006-01-02 15:04 MST")
 }
 
-// Second writes a time to the second, in the service's zone.
+// Second formats a time to the second, in the service's zone.
 func (p Page) Second(t time.Time) string { return p.Local(t).Format("2006-01-02 15:04:05 MST") }
 
-// Date writes the day of a time, in the service's zone.
+// Date formats the day of a time, in the service's zone; "–" for the zero time.
 func (p Page) Date(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -57,7 +57,7 @@ func (p Page) Date(t time.Time) string {
 	return p.Local(t).Format("2006-01-02")
 }
 
-// Took writes a duration in at most two units, such as hours and minutes.
+// Took formats a duration in at most two units, such as hours and minutes.
 func (p Page) Took(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

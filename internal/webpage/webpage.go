@@ -93,7 +93,8 @@ func (s *Site) For(r *http.Request) Page {
 	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI(), User: UserOf(r.Context())}
 }
 
-// Full reports whether the page is as wide as the window. Pages for reading are narrower.
+// Full reports whether the page is as wide as the window. Pages for reading are narrower; wide
+// pages have a Full of their own.
 func (Page) Full() bool { return false }
 
 // Title returns the archive's name, or "Sheaf" if it has no name.

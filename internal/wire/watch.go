@@ -23,8 +23,8 @@ type WatchOrder struct {
 	Host string `json:"host"`
 	URL  string `json:"url"` // the answer is stored under this URL
 
-	// Address and Body are only set for a form: the address to which the robot posts, and the
-	// posted fields. The answer has a URL of its own.
+	// Address and Body are only set for a form: the URL to which the robot posts, and the posted
+	// fields. The answer has a URL of its own.
 	Address string `json:"address,omitempty"`
 	Body    string `json:"body,omitempty"`
 	Media   string `json:"media,omitempty"`

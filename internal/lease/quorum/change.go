@@ -10,7 +10,7 @@ import (
 //
 //  1. L: from now on a majority of the earlier servers and a majority of the later servers are
 //     needed. A client that holds a name by the earlier servers alone may hold it until its tokens
-//     end, unless it gets the others' tokens, too.
+//     end, unless it gets the later servers' tokens, too.
 //  2. When such tokens have ended, the later servers get all fencing tokens that the earlier ones
 //     know, since they must give higher tokens.
 //  3. L̄: from now on a majority of the later servers is enough.

@@ -47,7 +47,8 @@ func (c Config) all() []string {
 	return slices.Compact(all)
 }
 
-// quorum reports whether the servers for which has returns true are enough.
+// quorum reports whether the servers that has selects are enough: a majority of Members and, during
+// a change, also a majority of Next.
 func (c Config) quorum(has func(server string) bool) bool {
 	for _, set := range [][]string{c.Members, c.Next} {
 		n := 0

@@ -15,7 +15,7 @@ type session struct {
 	heard   chan heard
 	due     map[string]time.Time
 	busy    map[string]chan struct{} // of servers that are being asked; closed at the answer
-	quiet   time.Time                // since when too few servers answer
+	quiet   time.Time                // when enough servers last answered
 	answers map[string]time.Time
 	warned  bool
 }
