@@ -46,7 +46,7 @@ func (c *course) Run(ctx context.Context) error { return beside(ctx, c.run, c.op
 // Cycle runs one cycle: the one that was interrupted, or the next. The batch is then in the spool.
 func (c *course) Cycle(ctx context.Context) error { return beside(ctx, c.cycle, c.opt.Prober.Run) }
 
-// beside runs fn, and others beside it. They end with fn; one that fails ends fn.
+// beside runs fn, and others beside it. The others end with fn; if one of them fails, fn ends too.
 func beside(ctx context.Context, fn func(context.Context) error, others ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -23,8 +23,8 @@ func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	return client.Join(ctx, manager, token, dir, Version)
 }
 
-// Run runs the daemon until ctx ends, which is no error, or, with Config.Once, until one cycle is
-// published.
+// Run runs the daemon until ctx ends or, with Config.Once, until one cycle is published. The end of
+// ctx is no error.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {

@@ -83,7 +83,7 @@
 // A batch that is put aside goes to spool/quarantined; <batch>.reason has the reason and what to
 // do. The other batches go on.
 //
-// Answers that are not signed, which a proxy may have sent, never decide about a batch: the
+// Answers without a signature may come from a proxy, so they never decide about a batch: the
 // uploader asks for the receipt. If there is none, the batch stays in the spool and is tried again,
 // at most hourly. This is the case for wrong credentials, and for a service that is full or down.
 // The only exception is too_large (413, FTP 552): a batch that the service could never store is put

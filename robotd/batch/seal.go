@@ -31,7 +31,7 @@ func (s *Store) SealExpress(ctx context.Context, generation int64, hosts map[str
 	return s.sealThose(ctx, generation, hosts)
 }
 
-// sealThose seals the segments of the hosts; nil means all.
+// sealThose makes a batch of the hosts' segments; nil means all hosts.
 func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()

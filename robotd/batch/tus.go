@@ -79,8 +79,8 @@ func (s *HTTP) resume(ctx context.Context, note string, b Spooled) (location str
 	return location, 0, os.WriteFile(note, []byte(others+s.Base+" "+location+"\n"), 0o644)
 }
 
-// noted splits a note, which has a target and location in each line, into other targets' lines and
-// this target's location.
+// noted splits a note into other targets' lines and this target's location. Each line of a note has
+// a target and a location.
 func (s *HTTP) noted(text string) (others, location string) {
 	for line := range strings.Lines(text) {
 		if at, ok := strings.CutPrefix(line, s.Base+" "); ok {

@@ -40,10 +40,10 @@ func (c *Assignment) List() *List { return c.list.Load() }
 // Hosts returns the seeds by host.
 func (c *Assignment) Hosts() map[string][]string { return c.List().Hosts() }
 
-// Interval returns the interval that an operator has set for a host; 0: none.
+// Interval returns the interval that an operator has set for a host; 0: no interval is set.
 func (c *Assignment) Interval(host string) time.Duration { return c.List().Intervals[host] }
 
-// Shortest returns the shortest interval that an operator allows for a host; 0: none is set.
+// Shortest returns the shortest interval that an operator allows for a host; 0: no limit is set.
 func (c *Assignment) Shortest(host string) time.Duration { return c.List().Shortest[host] }
 
 // RunPages returns the number of pages that one visit to a host fetches, if an operator has set it;

@@ -119,10 +119,11 @@ type Report struct {
 	Poll time.Duration `mapstructure:"poll" want:"at least 1s"`
 
 	// Heartbeat is the time between two heartbeats, which tell the manager how far the robot is and
-	// bring back its orders; 0: none.
+	// bring back its orders; 0: no heartbeats.
 	Heartbeat time.Duration `mapstructure:"heartbeat" want:"at least 0s"`
 
-	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
+	// Statistics is the time between two lines in the log on how busy the stages are; 0: no such
+	// lines.
 	Statistics time.Duration `mapstructure:"statistics" want:"at least 0s"`
 
 	// Log is how the log is written.

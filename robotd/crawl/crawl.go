@@ -167,7 +167,7 @@ func (c *Crawl) Drop(names []string) {
 	c.endIfExhausted()
 }
 
-// leave takes the hosts out of the gate.
+// leave takes the hosts out of the gate, and notes how fast their servers were.
 func (c *Crawl) leave() {
 	for _, h := range c.hosts.All() {
 		if !h.idle.Load() {

@@ -324,7 +324,7 @@ func (h *Host) Progress() wire.HostProgress {
 	return p
 }
 
-// WhyWaits says why the host waits longer than its address's interval; empty: it does not.
+// WhyWaits says why the host waits longer than its address's interval; empty: it waits no longer.
 func (h *Host) WhyWaits() string {
 	if why := h.rest.why.Load(); why != nil {
 		return *why

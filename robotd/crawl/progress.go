@@ -20,8 +20,8 @@ type Progress struct {
 	Troubles []string  `json:"-"` // why nothing goes on; empty: it does
 }
 
-// Coverage counts what became of a cycle's pages since the robot started. Together with the
-// manifests of the batches, which have the counts by host, it covers every page that was due.
+// Coverage counts what became of a cycle's pages since the robot started. Together with the counts
+// by host in the batches' manifests, it covers every page that was due.
 type Coverage struct {
 	Pages      int64                       `json:"pages"`      // taken in full
 	Unchanged  int64                       `json:"unchanged"`  // revisits

@@ -337,7 +337,7 @@ func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch
 }
 
 // tapped reads a stored record for the tap. It returns nil if the tap has no consumer, or if
-// reading fails, which is only logged, since the page is stored.
+// reading fails. A failure is only logged, since the page is stored.
 func (t *turn) tapped(cell *batch.Cell) []byte {
 	if t.crawl.parts.Records.Tap == nil || !t.crawl.parts.Records.Tap.Active() {
 		return nil
@@ -382,7 +382,7 @@ func Overloaded(status int) bool {
 // maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns the time from which an answer allows the next visit; zero: it does not say.
+// retryAfter returns the time from which an answer allows the next visit; zero: at any time.
 func retryAfter(header http.Header) time.Time {
 	now := time.Now()
 	if wait := wire.RetryAfter(header, now); wait > 0 {

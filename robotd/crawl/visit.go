@@ -14,8 +14,8 @@ import (
 	"sheaf/robotd/polite"
 )
 
-// visitHosts begins visits until beginning ends, which must end with ctx. When it returns, every
-// page that was fetched is stored. Requests are broken off if ctx ends.
+// visitHosts begins visits until beginning ends. That context must end with ctx. When it returns,
+// every page that was fetched is stored. Requests are broken off if ctx ends.
 func (c *Crawl) visitHosts(ctx, beginning context.Context) {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var dog sync.WaitGroup

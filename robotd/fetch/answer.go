@@ -16,7 +16,7 @@ type answer struct {
 	head    header
 	header  http.Header
 	body    io.Reader // without chunks
-	length  int64     // of body, as the header tells; -1: it does not
+	length  int64     // of body, as the header tells; -1: unknown
 	codings []string  // of body, as in Content-Encoding
 	close   func()    // ends the exchange
 

@@ -6,8 +6,8 @@ import (
 )
 
 // buffers lends memory for bodies, in a few sizes. Returned buffers are kept for the next body, up
-// to maxIdle bytes. A sync.Pool would drop them at every second garbage collection, of which a
-// robot with little memory has several a second.
+// to maxIdle bytes. A sync.Pool would drop them at every second garbage collection, and a robot
+// with little memory has several collections a second.
 type buffers struct {
 	mu   sync.Mutex // guards all below
 	free [len(bufferSizes)][][]byte

@@ -138,7 +138,8 @@ func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPor
 	return c, nil
 }
 
-// close closes a connection whose answers have been read.
+// close closes a connection whose answers have been read, and keeps its reader for another
+// connection.
 func (f *Fetcher) close(c *connection) {
 	c.Close()
 	if c.reader != nil {

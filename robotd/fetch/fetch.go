@@ -47,8 +47,8 @@ type Options struct {
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
 	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
 
-	// Sign adds the fields of a signature to the header of a request to a host; nil: none is
-	// signed.
+	// Sign adds the fields of a signature to the header of a request to a host; nil: requests are
+	// not signed.
 	Sign func(h http.Header, scheme, host string)
 
 	// Dial connects to an address that was checked before; nil: by the system.
@@ -130,7 +130,7 @@ type Response struct {
 	Found *page.Page // what Search finds, if it was searched where it was fetched; nil: it was not
 
 	body   *spool
-	packed *spool // the body deflated; nil: it is not
+	packed *spool // the deflated body; nil: the body was fetched here
 }
 
 // Body opens the decoded body at its start. It may be called several times before Close.

@@ -22,7 +22,7 @@ import (
 	"sheaf/robotd/polite"
 )
 
-// HandOptions are the settings of a hand.
+// HandOptions are the settings of a hand. All must be set.
 type HandOptions struct {
 	Head    string // host:port
 	Pass    []byte // from InviteHand

@@ -78,7 +78,7 @@ func (h *Host) push(entries []Entry) (int, error) {
 	return len(fresh), h.front.seen.Add(fresh...)
 }
 
-// amongFew returns a function that reports whether a key is already in fresh, which will have at
+// amongFew returns a function that reports whether a key is already in fresh. fresh will have at
 // most n keys.
 func amongFew(n int, fresh *[]uint64) func(uint64) bool {
 	const few = 32

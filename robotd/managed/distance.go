@@ -80,8 +80,8 @@ func (p *Prober) Run(ctx context.Context) error {
 }
 
 // measureIn calls measure, and ends it when the robot no longer has the address for itself. The
-// time counts on the clock of leases, which goes on while the machine is stopped. If half of it is
-// over, because the order had to wait, nothing is measured.
+// time counts on the clock of leases, which goes on while the machine is stopped. If half of the
+// time is over, because the order had to wait, nothing is measured.
 func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)

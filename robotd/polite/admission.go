@@ -76,7 +76,7 @@ func NewAdmission(cfg *config.Config, gate *Gate, guard *Guard, lease *Lease, lo
 	return c, nil
 }
 
-// SitePause opens the pause that the robot's site may order in a data folder.
+// SitePause opens the pause of the robot's site, which is kept in the data folder dir.
 func SitePause(dir string) (*Pause, error) { return OpenPause(filepath.Join(dir, pauseFile)) }
 
 // Opening returns the beginning and the end of the present or next time in which hosts may be

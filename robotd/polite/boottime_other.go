@@ -6,7 +6,7 @@ import "time"
 
 var began = time.Now()
 
-// bootTime returns a name for the present run of the process, so that no lease outlasts it, and the
+// bootTime returns a random name for this process, so that no lease outlasts the process, and the
 // time since its start. Of two clocks it takes the one that shows more, since one stops while the
 // machine sleeps, and the other may be set back.
 func bootTime() (boot string, now time.Duration) {

@@ -18,8 +18,8 @@ type Intervals struct {
 // was set.
 func NewIntervals(usual time.Duration) *Intervals { return &Intervals{usual: usual} }
 
-// Of returns the interval that holds for a host. set is the interval that was set for it; 0: none
-// was.
+// Of returns the interval that holds for a host. set is the interval that was set for the host; 0:
+// no interval was.
 func (i *Intervals) Of(set time.Duration) time.Duration {
 	if set <= 0 {
 		return i.usual
@@ -41,8 +41,8 @@ func (i *Intervals) At(addr netip.Addr) (longest time.Duration) {
 	return longest
 }
 
-// Set notes the host's address and the interval that was set for it; 0: none was. It replaces what
-// is known of the host.
+// Set notes the host's address and the interval that was set for the host; 0: no interval was. It
+// replaces what is known of the host.
 func (i *Intervals) Set(addr netip.Addr, host string, set time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

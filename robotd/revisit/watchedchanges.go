@@ -53,6 +53,6 @@ func (p *Pages) PutBack(hosts map[string]bool) {
 	maps.Copy(p.changed, hosts)
 }
 
-// saveChanged writes the file of hosts with a change, whose pages may lie in open segments when the
+// saveChanged writes the file of hosts with a change: their pages may lie in open segments when the
 // process ends.
 func (p *Pages) saveChanged() error { return config.NoteJSON(p.path(changedFile), p.changed) }
