@@ -26,7 +26,7 @@ const (
 var errMany = errors.New("too many to tell")
 
 // Tell tells the change feed of a catalog what embargoes no longer hide, until ctx ends. If several
-// processes do so, the feed may name a host more than once.
+// processes call it, the feed may name a host more than once.
 func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	tell := func(ctx context.Context) error { return x.TellNow(ctx, c) }
 	return loop.Every(ctx, tellEvery, tell, func(err error) {
