@@ -91,8 +91,7 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, all mementos, i int
 	w.Header().Set("Link", strings.Join(values, ", "))
 }
 
-// relation returns the value of a version's rel: those of first, prev, next and last that are true,
-// then memento.
+// relation returns a version's rel: the names of the arguments that are true, then memento.
 func relation(first, prev, next, last bool) string {
 	var rel string
 	for _, r := range []struct {
