@@ -157,8 +157,8 @@ func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
 	return r.view.HidesWithdrawal(ctx, host)
 }
 
-// HidesWithdrawal reports whether the account must not be told that something of a host was taken
-// down, lifted or erased, or has expired, because it does not see the host.
+// HidesWithdrawal reports whether the account must not be told of a host's take-downs, their ends,
+// erasures and expiries, because it does not see the host.
 func (v *AccountView) HidesWithdrawal(ctx context.Context, host string) (bool, error) {
 	if v.Veil.HidesHost(host) {
 		return true, nil

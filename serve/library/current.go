@@ -82,7 +82,7 @@ func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
 }
 
 // decisive returns the record that stands for a URL now, followed by the records that make it so.
-// If one of them were missing, another record might stand for the URL, now or after later ones; no
+// Without one of them another record might stand for the URL, now or once later ones have come; no
 // other record matters.
 func decisive(parts []archive.Part, records []spot) (by []spot) {
 	isPage := false

@@ -93,9 +93,9 @@ type moment struct {
 	seconds int64
 }
 
-// keepOriginals keeps the answers to which revisits in kept segments may refer: those of the URL
-// and second that a revisit names, and the latest answer before it with its digest. A segment kept
-// for such an answer may have revisits itself, so keepOriginals repeats this until it adds no
+// keepOriginals keeps the answers to which revisits in kept segments may refer: all of the URL and
+// second that a revisit names, and the latest answer before the revisit with its digest. A segment
+// kept for such an answer may have revisits itself, so keepOriginals repeats this until it adds no
 // segment.
 func (k *keeping) keepOriginals() {
 	at := make(map[moment][]spot)

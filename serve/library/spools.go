@@ -58,9 +58,9 @@ func NewSpools(limit int64) *Spools {
 
 // open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
 // wait. A text once begun is written to its end, even if its callers go. A caller that goes before
-// that gives up its turn, so that broken-off requests do not delay other texts. A text that another
-// text needs is written in the turn of the text that needs it. The caller must release a text that
-// has a file.
+// its text is begun gives up its turn, so that broken-off requests delay no other texts. A text
+// that another text needs is written in the turn of the text that needs it. The caller must release
+// a text that has a file.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {

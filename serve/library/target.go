@@ -46,7 +46,7 @@ func (t Target) KeyPrefix() string {
 	return SiteKey(t.Host)
 }
 
-// SiteKey returns the common beginning of the keys of all URLs of a host and of its namesakes.
+// SiteKey returns the common beginning of all URL keys of a host and its namesakes.
 func SiteKey(host string) string {
 	scheme := "http"
 	if strings.HasSuffix(host, ":80") { // with https this port is part of the key

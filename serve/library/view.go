@@ -154,7 +154,7 @@ func (v *AccountView) hostWith(segments []catalog.SegmentEntry, stones []catalog
 	return h
 }
 
-// HostsOf yields the hosts that segments are of. Segments of one host must follow one another.
+// HostsOf yields the hosts to which segments belong. Segments of one host must follow one another.
 func (v *AccountView) HostsOf(all iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[*Host, error] {
 	return func(yield func(*Host, error) bool) {
 		var segments []catalog.SegmentEntry // of one host
@@ -228,8 +228,8 @@ func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.C
 }
 
 // HostsUnder calls visit with the hosts at and below a place, on every port, that the account sees,
-// in the order of catalog.Key. It begins with the host whose key is from, even if that host is
-// gone, and passes only that host's names. If from is "", it begins with the first host.
+// in the order of catalog.Key. It begins with the host whose key is from, even if it is gone: of
+// this host it passes only the names. If from is "", it begins with the first host.
 func (v *AccountView) HostsUnder(ctx context.Context, place, from string, visit func(catalog.HostInfo) error) error {
 	for _, root := range v.Scope.Under(place) {
 		for _, prefix := range KeyPrefixes(root) {

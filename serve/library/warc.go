@@ -107,8 +107,8 @@ func (h Files) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int6
 	return warcLength(index), nil
 }
 
-// maxHashed is the size up to which the data of a WACZ is read for its digest, if the catalog does
-// not know the digest. A larger file has none: its index and its records have digests of their own.
+// maxHashed is the size up to which a WACZ's data is read for a digest that the catalog does not
+// know. A larger WACZ gets no digest: its index and its records have digests of their own.
 const maxHashed = 64 << 20
 
 // wacz computes the archive's .wacz.
