@@ -18,8 +18,8 @@ import (
 type Capture struct {
 	*archive.Cell                       // must not be changed
 	Segment       *catalog.SegmentEntry // that has the record; must not be changed
-	// Original is the answer that a Revisit refers to; nil if that is not here, or not any more.
-	// Only Captures sets it.
+	// Original is the answer that a Revisit refers to; nil if that answer is not here, or no
+	// longer. Only Captures sets it.
 	Original *Capture
 
 	host   *library.Host

@@ -43,5 +43,5 @@ func keysOf(t library.Target) keyRange {
 	return keyRange{t.KeyPrefix(), t.Match == library.MatchExact}
 }
 
-// siteKeys returns all keys of the URLs of a host and of its namesakes.
+// siteKeys returns the range of all URL keys of a host and its namesakes.
 func siteKeys(host string) keyRange { return keyRange{key: library.SiteKey(host)} }

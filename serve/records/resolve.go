@@ -138,10 +138,10 @@ func originalsOf(captures []*Capture) *originals {
 	return o
 }
 
-// of returns, of the answers with a revisit's digest, that of the instant that the revisit names,
-// or else the latest before the revisit, or nil. Another crawler's digest may be of another
-// algorithm, or of the body as it was sent. Then the URL and the instant tell which answer is
-// meant: of several, the last with the status of the revisit.
+// of returns the answer with a revisit's digest to which the revisit refers, or nil: the answer of
+// the instant that the revisit names, or else the latest before it. Another crawler's digest may be
+// of another algorithm, or of the body as it was sent. Then the URL and the instant tell which
+// answer is meant: of several, the last with the revisit's status, or else the last.
 func (o *originals) of(c *Capture) *Capture {
 	id := version{cmp.Or(c.RefersTo, c.URL), c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {
