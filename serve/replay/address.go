@@ -221,7 +221,7 @@ func RecordPath(t time.Time, record string, mode Mode, url string) string {
 // VersionsPath returns the path of the list of a page's versions.
 func VersionsPath(url string) string { return Root + "*/" + InPath(url) }
 
-// DiffPath returns the path of the comparison of two versions of a page.
+// DiffPath returns the path of the page that compares two versions of a page.
 func DiffPath(from, to time.Time, url string) string {
 	return api.PathDiff + Timestamp(from) + "/" + Timestamp(to) + "/" + InPath(url)
 }
