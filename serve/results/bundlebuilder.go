@@ -20,8 +20,8 @@ import (
 // sortAtOnce is how many records are held, to be sorted by segment.
 const sortAtOnce = 1 << 16
 
-// Builder puts a Bundle together. Records may be added in any order. In the file, records of one
-// segment that were added near one another follow one another. A Builder must not be used
+// Builder puts a Bundle together. Records may be added in any order. Of each sortAtOnce records
+// that were added, those of one segment follow one another in the file. A Builder must not be used
 // concurrently.
 type Builder struct {
 	segments *library.Segments

@@ -132,7 +132,8 @@ func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []str
 		m.due = time.Time{} // once there is a newer edition
 		return of, nil
 	}
-	// What is begun of an older edition was to be deleted.
+	// What was begun goes on with its edition, unless newest is of that edition or a later one:
+	// then it is to be deleted.
 	for _, c := range begun {
 		if c.Domain == domain && slices.Index(editions, c.Edition) > slices.Index(editions, newest.Edition) {
 			edition, m.edition = c.Edition, ""

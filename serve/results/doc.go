@@ -1,5 +1,5 @@
-// Package results has the files of what a query found: bundles, tables, the jobs that make them,
-// and the makers of those that the tree offers of volumes.
+// Package results makes files of what queries found: bundles and tables. It has the jobs that make
+// them, and the makers of those that the tree offers for volumes.
 //
 // # Bundles
 //

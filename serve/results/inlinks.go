@@ -40,9 +40,8 @@ type linkHostRow struct {
 // sortMemory is how many bytes of rows are sorted in memory. There are two sorters at once.
 const sortMemory = 16 << 20
 
-// MakeLinks makes three tables of the links of a volume of the latest versions: the links sorted by
-// page, the links sorted by target, and the hosts that link to other sites. Each list of links is
-// read once.
+// MakeLinks makes three tables for a volume of the latest versions: its links sorted by page, its
+// links sorted by target, and the hosts that link to other sites. Each list of links is read once.
 func (x *Tables) MakeLinks(ctx context.Context, a *account.Account, v *library.Volume) (links, inlinks, hosts *Table, err error) {
 	byTarget, byHost := sortedrun.NewSorter("", sortMemory, bytes.Compare), sortedrun.NewSorter("", sortMemory, bytes.Compare)
 	defer byTarget.Close()
@@ -246,8 +245,8 @@ func (x *Inlinks) place() (table int, from spot, err error) {
 // sortedBy is the column by which tables of inlinks and of linking hosts are sorted.
 const sortedBy = "target_surtkey"
 
-// lookup calls fn with the rows of a table whose key, by which the table is sorted, begins with a
-// prefix. It reads only the parts that the table's own index names.
+// lookup calls fn with the rows of a sorted table whose keys begin with a prefix. It reads only the
+// parts that the table's own index names.
 func lookup[T any](ctx context.Context, table *library.Entry, prefix string, from spot, keyOf func(*T) string, fn func(spot, *T) error) error {
 	ranges, err := table.Open(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func NewJobs(database *sql.DB, st store.Store, from *records.Records, bundles *B
 	return &Jobs{db: database, store: st, records: from, bundles: bundles, tables: made, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
 }
 
-// JobPrefix is the prefix of the keys of all objects of jobs.
+// JobPrefix begins the keys of all objects of jobs.
 const JobPrefix = "jobs/"
 
 func listKey(id string) string            { return JobPrefix + id + "/list" }

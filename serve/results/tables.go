@@ -118,9 +118,10 @@ func (x *Tables) Make(ctx context.Context, a *account.Account, name string, dept
 	})
 }
 
-// write makes a table of the rows that fill finds and writes. fill returns their number. fill takes
-// views of the catalog itself, after the one that write takes: a withdrawal after that one makes
-// the table void, so no row that fill saw before a withdrawal is given out.
+// write makes a table of the rows that fill finds and writes. fill returns their number. write
+// takes a view of the catalog before it calls fill, which takes later views itself. A withdrawal
+// after write's view makes the table void, so no row that fill saw before a withdrawal is given
+// out.
 func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
