@@ -15,7 +15,7 @@
 // # Language
 //
 // The language is judged by the first HeadBytes of the page: by its script, by the words that every
-// text of some languages has, and where that leaves it open by what is declared (lang, charset).
+// text of some languages has, and, if these leave it open, by what is declared (lang, charset).
 // Text with kana is Japanese, unless there is little of it in a text of another language. Text with
 // kanji alone is Japanese or Chinese by its charset, its lang and its characters.
 package texts

@@ -114,7 +114,8 @@ func (s *signs) count(text string) {
 	s.word(word[:min(n, len(word))], n)
 }
 
-// word counts a word if it is a usual one. A word whose length n is not that of word is too long.
+// word counts a word of n bytes if it is a usual one. If n is more than the length of word, which
+// then has only the beginning, it is none.
 func (s *signs) word(word []byte, n int) {
 	if n == len(word) {
 		for _, i := range usualOf[string(word)] {
@@ -164,7 +165,7 @@ func (s *signs) judge(declared, charset string) string {
 			best, words = usual[i].language, n
 		}
 	}
-	// Prose has a usual word for each 15 letters, and what is made of names and code one for 60.
+	// Prose has a usual word for each 15 letters, and text of names and code one for each 60.
 	prose := words*60 > s.latin
 	mixed := s.latin / 3 // where the text is in two languages, what is declared counts
 	if is := s.east(declared, charset); declared == is {

@@ -64,7 +64,8 @@ const (
 	tail     = 400 // of the lines below a text, together at most
 )
 
-// menu is how many links in a row are a menu, and no list that the page is made for.
+// menu is the number of links in a row from which on they are a menu, and no list that the page is
+// made for.
 const menu = 200
 
 // leads reports whether most of a block is links, or nothing but signs between links.

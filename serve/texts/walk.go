@@ -231,7 +231,7 @@ func (w *walker) add(text string) {
 }
 
 // space writes what separates the next character from the last. Where a line ends between two
-// characters of a script that has no blanks, it is nothing.
+// characters of a script that has no blanks, it writes nothing.
 func (w *walker) space(next rune) {
 	blank, broken := w.blank, w.broken
 	w.blank, w.broken = false, false
