@@ -15,8 +15,8 @@ import (
 // sees them.
 var Everybody = &account.Account{Domains: []string{"*"}}
 
-// CurrentFolders returns the folders of the tables of volumes of the latest versions, as
-// VolumeTable.Day has them.
+// CurrentFolders returns the folders with tables of the latest versions, as VolumeTable.Day has
+// them.
 func (t *Tree) CurrentFolders(ctx context.Context) (folders []string, err error) {
 	all, err := t.currents(ctx)
 	for _, c := range all {

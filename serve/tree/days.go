@@ -225,7 +225,7 @@ func domainOf(key string) string {
 
 // littleShare says which editions are little: those that brought of a domain less than one
 // littleShare-th of a volume, in bytes and in hosts. Little editions that follow one another share
-// a volume, while together they are little too. So a day of many express batches has few volumes,
+// a volume, as long as they are little together. So a day of many express batches has few volumes,
 // and only the last volume of a day changes when an edition arrives.
 const littleShare = 16
 

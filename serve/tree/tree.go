@@ -68,7 +68,7 @@ type Options struct {
 	Access  *account.Access
 
 	// Texts writes the texts of a host's pages in a form of VolumeTexts; nil: hosts have none.
-	// Version is that of the extraction.
+	// Version is the version of their extraction.
 	Texts   func(ctx context.Context, a *account.Account, h *library.Host, form string, to io.Writer) error
 	Version int
 

@@ -29,7 +29,7 @@ const (
 	currentTables = dirCurrent + "-"
 )
 
-// The names of the tables of a volume: those that the index of its records tells, those for which
+// The names of the tables of a volume: those made from the index of its records, those for which
 // all pages are read, and those of the latest versions.
 var (
 	VolumeTables  = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
