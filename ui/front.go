@@ -41,7 +41,7 @@ const newest = 10
 type frontPage struct {
 	webpage.Page
 	Front
-	Account *account.Account // nil: who asks has to log in
+	Account *account.Account // nil: the reader has to log in
 	Purpose string           // of the archive, in the reader's language; empty: not told
 	Host    string           // an example for the commands; empty: there is none
 	commands

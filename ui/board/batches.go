@@ -34,7 +34,7 @@ type batchesPage struct {
 	Pager     pager
 }
 
-// mostDecided is how many batches one decision may be about.
+// mostDecided is the most batches that one decision may be about.
 const mostDecided = 1000
 
 var batchesTemplate = parse("batches")

@@ -17,7 +17,7 @@ const (
 	liveEvery     = 2 * time.Second
 	liveListeners = 100              // at once
 	liveLife      = time.Minute      // life of a connection; the browser then connects and is authenticated again
-	liveStall     = 10 * time.Second // a listener may take nothing for so long
+	liveStall     = 10 * time.Second // how long a listener may take nothing
 	liveLook      = 5 * time.Second  // time limit for computing the figures; those that take longer are left out
 )
 

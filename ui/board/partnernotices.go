@@ -29,8 +29,8 @@ func (s *Partners) Run(ctx context.Context) error {
 	return loop.Every(ctx, lookEvery, look, func(err error) { s.opt.Log.ErrorContext(ctx, "robots' troubles could not be looked for", "err", err) })
 }
 
-// Look records which robots are silent or stuck at a time, and tells their sites what has begun and
-// what is over. Several processes may call it at once.
+// Look records which robots are silent or stuck now, and tells their sites what has begun and what
+// is over. Several processes may call it at once.
 func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	robots, err := s.opt.Manager.Roster.Robots(ctx)
 	if err != nil {

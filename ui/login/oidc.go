@@ -155,9 +155,8 @@ func (p *pages) providerFailed(r *http.Request, err error) error {
 	return problem.New(http.StatusBadGateway, "login_provider", "the OpenID provider does not answer as it should; the service's log says why. Try again, or log in with a password")
 }
 
-// claims exchanges a code for the provider's claims about the person. They are those of the ID
-// token, whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo
-// endpoint.
+// claims exchanges a code for the provider's claims about the person. They come from the ID token,
+// whose signature, issuer, audience, time and nonce are checked, and from the UserInfo endpoint.
 func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[string]any, error) {
 	provider, err := o.discover()
 	if err != nil {

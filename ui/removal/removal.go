@@ -4,7 +4,7 @@
 //	/removal                   the form
 //	/removal/<id>/<secret>     one request, for its asker: how to prove it, and its outcome
 //	/v1/admin/removals         the requests, for operators
-//	/robots/                   who the robots are; whether a visit was one of them (see Visits)
+//	/robots/                   who the robots are; whether a visit was theirs (see Visits)
 //
 // A request is open until its asker proves that the site is theirs. Then it is proved. Operators
 // grant or refuse it. A grant becomes a take-down (see archive/upkeep) and a refusal for the robots
