@@ -31,7 +31,7 @@ func latest(now time.Time) int64 { return db.Millis(now.Add(ResetLife + resetPau
 // BeginReset begins to set the password of an account anew. As a part of its transaction it calls
 // send, which tells a secret to the account's mail address. If there is no such account, or it has
 // no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
-// the error is nil, and the call takes as long.
+// the error is nil, and the call takes equally long.
 func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
 	known, phc, err := a.load(ctx, name)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
