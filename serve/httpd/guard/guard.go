@@ -55,7 +55,7 @@ type Guard struct {
 	log        *slog.Logger
 }
 
-// New returns a guard. The gate lets operators in. Public is the service's own URL, if it is behind
+// New returns a guard. The gate lets operators in. public is the service's own URL, if it is behind
 // a proxy; it may be empty.
 func New(accounts *account.Accounts, gate operators.Gate, public string, log *slog.Logger) *Guard {
 	return &Guard{accounts: accounts, gate: gate, sameOrigin: SameOrigin(public), log: log}

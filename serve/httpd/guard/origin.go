@@ -10,7 +10,7 @@ import (
 )
 
 // SameOrigin refuses, with 403, requests by which a page of another site could change something:
-// the browser adds the name and password that its user has typed into this site. Public is the
+// the browser adds the name and password that its user has typed into this site. public is the
 // service's own URL, if it is behind a proxy; it may be empty.
 func SameOrigin(public string) func(http.Handler) http.Handler {
 	check := http.NewCrossOriginProtection()

@@ -191,7 +191,7 @@ func leadsTo(ctx context.Context, c *records.Capture) (string, error) {
 // maxHops is how many stored redirects lead on, one after the other. Browsers follow 20.
 const maxHops = 9
 
-// lead returns the path, in a mode, of the target of redirect c: the URL to. It is "" if the
+// lead returns the path, in a mode, of the URL to, where redirect c leads. It is "" if the
 // redirects that follow never end at a page: they lead in a circle, or too far.
 func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture, to string, mode replay.Mode) (first string, err error) {
 	seen, at, left := map[string]bool{path(c): true}, c.Time, maxLookedInto
