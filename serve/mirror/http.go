@@ -102,7 +102,7 @@ func (w *watched) Close() error {
 	return err
 }
 
-// sort converts an error of the client to the errors of a remote.
+// sort converts an error of the client to an error of a remote.
 func sort(err error) error {
 	status := client.Status(err)
 	if status == 0 {

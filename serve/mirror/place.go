@@ -299,8 +299,8 @@ func (p *place) prune() error {
 	return nil
 }
 
-// hosts returns the directories of all hosts that have files here, and those of tables. A single
-// file all.tar.gz is not counted: it may be somebody else's.
+// hosts returns the directories of all hosts that have files here, and the folders of tables. A
+// single file all.tar.gz is not counted: it may be somebody else's.
 func (p *place) hosts() (dirs []string, err error) {
 	err = filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -37,7 +37,7 @@ type tablesOf struct {
 	// that tables here may have to be deleted.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
-	until time.Time // when all MANIFESTs need not be read any more
+	until time.Time // until when all MANIFESTs are read
 }
 
 const (
