@@ -11,9 +11,8 @@ import (
 // Captures returns the records of a URL by time and, for one instant, by publication. As in other
 // web archives, records are found by the URL key (see naming.SURT): http and https, and the host
 // with and without www, count as one URL, and Cell.URL tells them apart. Looking is allowed outside
-// the account's window, too; bodies need a permit (see account.Access).
-// URLs of very many records, which a robot may invent, are looked for one after the other: readers
-// who ask for one of them all at once do not fill the memory.
+// the account's window, too; bodies need a permit (see account.Access). Searches for URLs that have
+// very many records take turns: many readers who ask for such a URL at once do not fill the memory.
 func (r *Records) Captures(ctx context.Context, a *account.Account, url string) ([]*Capture, error) {
 	name, err := naming.HostOf(url)
 	if err != nil {

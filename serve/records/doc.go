@@ -18,8 +18,8 @@
 //	edition     only records that the edition of this name brought
 //	collection  only records that were imported as the collection of this name
 //	modified    when the page was last changed, as its server said with the answer (Last-Modified): a
-//	            time, such as 2026, or a period A/B, of which one end may be missing. What a server did
-//	            not say it of is left out. It reads a part of each record that passes the filters
+//	            time, such as 2026, or a period A/B, of which one end may be missing. It leaves out
+//	            answers without this time, and reads a part of each record that passes the filters
 //	language    only pages in a language, such as ja. The beginning of each page that passes the
 //	            filters before it is read
 //	filter      [!][=|~]field:expr; may be repeated: all must apply (see Filter)
