@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// assemble makes the cell around the file's blocks. block is the part of the record's block that WP
-// holds after the WARC header.
+// assemble makes the cell around the file's blocks. block is what WP holds after the WARC header:
+// the HTTP header and, in a WARC-only record, the body.
 func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
 	h.keep(h.original)
 	if err := h.check(); err != nil {
@@ -101,7 +101,7 @@ type cellBytes struct {
 	before, after []byte
 }
 
-// write writes the cell at the segment's end, in order of offsets.
+// write writes the cell's bytes at the segment's end, from first to last.
 func (w *Writer) write(c *cellBytes) error {
 	out := &summedWriter{io.NewOffsetWriter(w.file, w.size), w.sum}
 	if w.body.file == nil { // small: one write
@@ -125,7 +125,7 @@ func (w *Writer) write(c *cellBytes) error {
 	return nil
 }
 
-// summedWriter passes bytes on, and continues their CRC-32.
+// summedWriter passes bytes on, and adds them to the CRC-32 in sum.
 type summedWriter struct {
 	io.Writer
 	sum uint32

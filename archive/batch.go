@@ -79,9 +79,9 @@ func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err er
 	return b.n, hex.EncodeToString(b.sum.Sum(nil)), err
 }
 
-// BeginsBatch reports whether a file that begins with head may be a batch or a segment: its first
-// member has a WL field, which no other gzip file has. If head has fewer than 14 bytes, it reports
-// whether the file may still be one of them.
+// BeginsBatch reports whether a file that begins with head may be a batch or a segment. Only these
+// begin with a member that has a WL field. If head has fewer than 14 bytes, it reports whether the
+// file may still be one of them.
 func BeginsBatch(head []byte) bool {
 	at := gzipHeader + 2
 	if len(head) <= at {

@@ -7,7 +7,7 @@ import (
 	"sheaf/internal/media"
 )
 
-// Deflated is a body in the form in which a segment stores it.
+// Deflated is a body, deflated as segments store it.
 type Deflated struct {
 	Blocks io.Reader
 	Size   int64 // bytes of Blocks
@@ -21,7 +21,7 @@ type Deflater struct {
 	copying  []byte
 }
 
-// NewDeflater returns a Deflater of a level of compression from 1 to 9.
+// NewDeflater returns a Deflater. level is the compression level, from 1 to 9.
 func NewDeflater(level int) (*Deflater, error) {
 	c, err := deflate.NewCompressor(level)
 	return &Deflater{c, make([]byte, 32<<10)}, err
@@ -39,7 +39,7 @@ func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
 }
 
 // begin begins the run of a page's body. If d holds the deflated body and all of it fits, begin
-// stores d's blocks, and the run drops what is written to it.
+// stores d's blocks, and returns a run that drops its input.
 func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
 	if d == nil || d.Body > min(w.opt.MaxBody, w.room(d.Size)) {
 		return w.compress.Begin(&w.body, stored), nil
@@ -48,7 +48,7 @@ func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
 	return wholeRun{}, err
 }
 
-// wholeRun is a run whose blocks are all stored. It drops what is written to it.
+// wholeRun is a run whose blocks are stored already. It drops its input.
 type wholeRun struct{}
 
 func (wholeRun) Write(p []byte) (int, error) { return len(p), nil }

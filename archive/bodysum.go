@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 )
 
-// bodySum computes the digests and sums of a record's block. The HTTP header comes first.
+// bodySum computes the digests of a record's payload and block. The block is HTTP header and body.
 type bodySum struct {
 	payload, block hash.Hash // payload is nil if its digest is known
 	file           fileSum

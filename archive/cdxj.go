@@ -42,8 +42,7 @@ func (x *CDXJ) Add(p Part) error {
 	return nil
 }
 
-// WriteCDXJ writes the index of a WARC view of the parts. Its lines give filename as the view's
-// file.
+// WriteCDXJ writes the index of the parts' WARC view. Its lines give filename as the view's file.
 func WriteCDXJ(ctx context.Context, w io.Writer, filename string, parts []Part) (err error) {
 	x := NewCDXJ(filename)
 	defer func() { err = errors.Join(err, x.Close()) }()

@@ -43,7 +43,7 @@ type Place struct {
 	RecordCRC uint32 // of the record's bytes in the WARC view
 }
 
-// Reference names the page to which a Revisit refers.
+// Reference names the page of a Revisit.
 type Reference struct {
 	RefersDate time.Time
 	RefersTo   string // URL; empty: the revisit's own

@@ -21,7 +21,7 @@ const (
 	// sendable is the least number of stored bytes that the kernel sends from the file. Fewer are
 	// copied, which costs less than a system call.
 	sendable = 32 << 10
-	// extentBuffer limits an extent that is joined from shorter pieces, in bytes.
+	// extentBuffer limits the size of an extent that is joined from shorter pieces, in bytes.
 	extentBuffer = 128 << 10
 )
 
@@ -61,7 +61,7 @@ type extents struct {
 	at     int64  // offset of window in the part
 }
 
-// open opens a part's file. It reports false if the part is not a file.
+// open opens a part's file. It returns false if the part is not a file.
 func (x *extents) open(part int) (bool, error) {
 	if x.part == part {
 		return true, nil

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// frame is the layout of a file of stored bytes with bytes from memory before and after them.
+// frame is the layout of a file: stored bytes between bytes from memory.
 type frame struct {
 	start, end []byte
 	stored     int64 // number of stored bytes

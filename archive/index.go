@@ -38,7 +38,8 @@ func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
 	return scan(ctx, src, size)
 }
 
-// ReadIndexAt reads the index cell of indexLen bytes at indexOff.
+// ReadIndexAt reads the index cell of indexLen bytes at indexOff, which must be the end of the
+// cells.
 func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*Index, error) {
 	rc, err := src.OpenRange(ctx, indexOff, indexLen)
 	if err != nil {

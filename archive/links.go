@@ -161,7 +161,7 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 const maxLinkGroup = 1 << 30
 
 // each calls fn for every whole group, in ascending order of offsets, until fn fails. It returns
-// where the last group that fn accepted ends. It does nothing if there is no log.
+// the end of the last group that fn accepted, in bytes. It does nothing if there is no log.
 func (l linkLog) each(fn func(at int64, source string, links []string) error) (whole int64, err error) {
 	f, err := os.Open(string(l))
 	if errors.Is(err, os.ErrNotExist) {

@@ -49,7 +49,7 @@ func CheckOriginal(fields []Field) error {
 	return nil
 }
 
-// isRecordID reports whether a text has the form of a WARC-Record-ID.
+// isRecordID reports whether a text has the form of a WARC-Record-ID: a URI in angle brackets.
 func isRecordID(s string) bool {
 	inner, ok := strings.CutPrefix(s, "<")
 	inner, end := strings.CutSuffix(inner, ">")

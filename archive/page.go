@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// PageView is one page's body as a gzip file, for Content-Encoding: gzip. Its blocks are those of
-// the segment.
+// PageView is one page's body as a gzip file, for Content-Encoding: gzip. It has the segment's
+// blocks.
 type PageView struct {
 	frame
 	src Source
 	off int64 // of the blocks
 }
 
-// PageBodyOf returns the body of a Page or a Partial; other kinds have no stored body.
+// PageBodyOf returns the body of a Page or a Partial. Other kinds have none, and give an error.
 func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 	if !c.Kind.HasFile() {
 		return nil, fmt.Errorf("%.100q is a %v, which has no stored body", c.URL, c.Kind)

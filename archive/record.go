@@ -32,7 +32,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// The profiles of a revisit: the reason to take the page as unchanged.
+// The profiles of a revisit say why the page counts as unchanged.
 const (
 	IdenticalPayload  = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 	ServerNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -58,7 +58,7 @@ type Record struct {
 	// hold it. For a Revisit it is nil.
 	Body io.Reader
 
-	// Deflated is Body as a Deflater of the segment's level has written it. If it is nil, Append
+	// Deflated is what a Deflater with the segment's level has made of Body. If it is nil, Append
 	// deflates Body. Append uses it for a Page that is stored whole, and does not check it.
 	Deflated *Deflated
 

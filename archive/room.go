@@ -14,8 +14,8 @@ const cellOverhead = 256 << 10
 // leastRoom is the least room, in bytes, for the rest of a body. With less, the body is cut.
 const leastRoom = 64 << 10
 
-// room returns how many bytes of a record's body surely fit into the segment by the rule of
-// expansion, if n deflated bytes of the body are stored already.
+// room returns how many bytes of a record's body the rule of expansion surely allows in the
+// segment, if n deflated bytes of the body are stored already.
 func (w *Writer) room(n int64) int64 {
 	return wire.ExpansionRoom(w.decoded+cellOverhead, w.size+n)
 }

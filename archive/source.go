@@ -6,7 +6,7 @@ import (
 )
 
 // Source reads ranges of a segment's stored bytes: of a file, an object, or a section of a batch.
-// OpenRange may be called concurrently. The caller closes what it returns.
+// OpenRange may be called concurrently. The caller closes the reader.
 type Source interface {
 	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)
 }

@@ -16,7 +16,7 @@ import (
 
 // VerifyOptions are the limits and the expectations of a verifier.
 type VerifyOptions struct {
-	Host     string     // the host of the cells; empty: that of the first cell
+	Host     string     // the cells' host; empty: the first cell's host
 	MaxRatio int64      // of decoded to stored bytes, beyond Grace; 0: wire.MaxRatio
 	Grace    int64      // bytes that may be decoded in any case; 0: wire.Grace
 	MaxBody  int64      // limit for a decoded body; 0: wire.MaxBody

@@ -35,7 +35,7 @@ const (
 // some 20 KB, for a page that it has not seen yet.
 const waczBlockLines = 300
 
-// WACZOptions describe a WACZ.
+// WACZOptions give a WACZ its title, its time and the hash of its data.
 type WACZOptions struct {
 	Title   string    // of the collection
 	Created time.Time // also the time of the entries
@@ -311,7 +311,7 @@ func writePageList(w io.Writer, parts []Part) error {
 	return nil
 }
 
-// waczResource describes a file of the package.
+// waczResource is a file's entry in datapackage.json.
 type waczResource struct {
 	Name  string `json:"name"`
 	Path  string `json:"path"`

@@ -14,7 +14,7 @@ type member struct {
 	fields        int // number of extra fields, without WL
 }
 
-// commonPrefix returns the number of bytes in which a and b begin alike.
+// commonPrefix returns the length of the longest common beginning of a and b, in bytes.
 func commonPrefix[T string | []byte](a, b T) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

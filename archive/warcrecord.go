@@ -42,7 +42,7 @@ type warcHead struct {
 	fields                     []Field   // further fields of an imported record
 }
 
-// typ returns the WARC-Type.
+// typ returns the WARC-Type: revisit or, for all other kinds, response.
 func (h *warcHead) typ() string {
 	if h.kind == Revisit {
 		return "revisit"

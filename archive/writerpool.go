@@ -41,8 +41,8 @@ type buffers struct {
 // readBack is the size of the buffer with which a segment is read while it is sealed, in bytes.
 const readBack = 64 << 10
 
-// walker returns a walker that reads a segment back from r. Each call invalidates the walker that
-// the call before returned.
+// walker returns a walker that reads a segment back from r. Each call invalidates the previous
+// call's walker.
 func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
 	if s.back == nil {
 		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Alteration is the effect of a take-down or a lift on files.
+// Alteration says when a take-down or a lift changed a host's files.
 type Alteration struct {
 	Key string // of the host
 	// As in the Tombstone.
 	Edition, URLPrefix, Collection string
-	// At is in whole seconds, as programs compare the times of files. It is after the take-down and
-	// after all earlier alterations, so it may lie some seconds in the future.
+	// At is in whole seconds, because programs compare files' times in seconds. It is after the
+	// take-down or lift, and after the alterations of earlier versions, so it may lie some seconds
+	// in the future.
 	At time.Time
 }
 
-// altered are the alterations of a version, in the order of their times.
+// altered holds a version's alterations, all and by host key, in the order of their times.
 type altered struct {
 	all   []Alteration
 	hosts map[string][]Alteration
@@ -33,9 +34,8 @@ func Alterations(s *Snapshot, key string) []Alteration {
 	return a.hosts[key]
 }
 
-// Tick returns the modification time for a file's alteration, in whole seconds. It is later than
-// at, when the alteration took place, and than last, the modification time for the alteration
-// before.
+// Tick returns the modification time, in whole seconds, of files that were altered at at. It is
+// later than at and than last, the modification time for the alteration before.
 func Tick(at, last time.Time) time.Time {
 	at, last = at.UTC().Truncate(time.Second), last.UTC().Truncate(time.Second)
 	if at.Before(last) {

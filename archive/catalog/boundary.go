@@ -1,7 +1,8 @@
 package catalog
 
-// Boundaries returns the names of the durable writes of Publish, Merge and Remove. Each makes its
-// writes in the order given. A fault test must stop the process before and after each.
+// Boundaries returns the names of the durable writes of Publish, Merge and Remove. Each method
+// makes its writes in the order given. A fault test must stop the process before and after each
+// write.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
@@ -25,7 +26,7 @@ const (
 	writeVersion = "-version" // the version is appended, which makes the run visible
 )
 
-// Durable writes of Collect, without those of an erasure.
+// Names of Collect's durable writes, except for its versions.
 const (
 	writeCondemn   = "condemn"   // a list of marked objects is stored
 	writeCollect   = "collect"   // a marked object is deleted

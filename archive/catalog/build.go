@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/files"
 )
 
-// buildRun writes a run to a temporary file, with the rows that fill adds, and stores it under a
-// name that no other attempt has. Nobody reads the run until a version names it.
+// buildRun writes the rows that fill adds as a run to a temporary file, and stores the run under a
+// name of its own. Nobody reads the run until a version names it.
 func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
 	f, err := files.Nameless(c.opt.TempDir)
 	if err != nil {

@@ -6,7 +6,7 @@ type Reason string
 const (
 	ReasonMerged      Reason = "merged"      // a run whose rows are in a merged run
 	ReasonUnpublished Reason = "unpublished" // an object of an attempt that failed, or of a batch that will not be published
-	ReasonTakenDown   Reason = "taken-down"  // everything in it is taken down
+	ReasonTakenDown   Reason = "taken-down"  // all in it is taken down or expired, some taken down
 	ReasonUnused      Reason = "unused"      // an object that its derived index does not need any more
 	ReasonExpired     Reason = "expired"     // everything in it has expired
 )

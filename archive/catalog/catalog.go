@@ -69,7 +69,7 @@ type Catalog struct {
 
 	appending sync.Mutex // one append at a time, so that only other processes compete
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	head *state
 	seen time.Time              // when head was known to be the newest version
 	pins map[*Snapshot]struct{} // snapshots that are not released
@@ -180,14 +180,14 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 	return s, err
 }
 
-// Pin returns a snapshot of the newest version. What the snapshot reads does not change, except
-// that take-downs apply at once. The snapshot can be read for Options.PinLife, and returns
+// Pin returns a snapshot of the newest version. The snapshot's data does not change, except that
+// take-downs and lifts apply at once. The snapshot can be read for Options.PinLife, and returns
 // ErrExpired afterwards. So other processes know, without being told, when nobody reads a version
 // any more. The caller releases the snapshot.
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
 
-// PinWithin is like Pin, but also accepts a version that was the newest one at some time within
-// age. This saves a request to a log that may be far away. The snapshot always includes
+// PinWithin is like Pin, but may return a version that was known to be the newest less than age
+// ago. This saves a request to a log that may be far away. The snapshot always includes
 // publications and take-downs of this Catalog itself.
 func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
 	if s := c.pinHead(age); s != nil {
@@ -199,8 +199,8 @@ func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, 
 	return c.pinHead(-1), nil
 }
 
-// pinHead pins the head if it was the newest version within age, or if age is negative. Otherwise
-// it returns nil.
+// pinHead pins the head if it was known to be the newest version less than age ago, or if age is
+// negative. Otherwise it returns nil.
 func (c *Catalog) pinHead(age time.Duration) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,8 +267,7 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, err
 	}
 }
 
-// after returns the time of the version that follows on the head: now, or the head's time if the
-// clock was set back.
+// after returns the next version's time: now, or the head's time if the clock was set back.
 func (c *Catalog) after(head *state) time.Time {
 	now := c.opt.Now().UTC().Truncate(time.Millisecond)
 	if now.Before(head.At) {
@@ -282,7 +281,7 @@ func (c *Catalog) newSorter() *sortedrun.Sorter {
 	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }
 
-// addRun returns a new slice with the runs and, after them, added.
+// addRun returns a new slice: runs, followed by added.
 func addRun(runs []runRef, added runRef) []runRef {
 	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }

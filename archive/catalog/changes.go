@@ -32,8 +32,8 @@ type Change struct {
 // higher than the last event's number if other hosts' events were skipped.
 //
 // Entries that are now taken down or have expired are left out; the take-down and the expiry are
-// events themselves. The cost does not depend on the length of the log. Changes returns ErrFuture
-// if since is higher than any number that exists.
+// events themselves. The cost hardly depends on the log's length. Changes returns ErrFuture if
+// since is higher than any number that exists.
 func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
 	changes, last, err = s.changes(ctx, since, prefix, limit)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limi
 	return changes, last, err
 }
 
-// follow calls fn with a follower of each version that has events after sequence number since, in
-// order, until fn returns false.
+// follow calls fn with a follower of each version, in order, until fn returns false. It begins with
+// the version that assigned sequence number since+1.
 func (s *Snapshot) follow(ctx context.Context, since int64, fn func(*follower) (more bool, err error)) error {
 	if since >= s.state.NextSeq {
 		return fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
@@ -102,7 +102,7 @@ type follower struct {
 	last int64 // the last sequence number that was covered
 }
 
-// open opens the run.
+// open sets f.run.
 func (f *follower) open(ctx context.Context) (err error) {
 	f.run, err = f.snapshot.catalog.lib.open(ctx, f.entry.Added)
 	return err
@@ -126,8 +126,8 @@ func (f *follower) change(seq int64) Change {
 	return Change{Seq: seq, Version: f.entry.N, At: f.entry.At}
 }
 
-// entries returns the entries of a publication. Its rows are in the order of their numbers, so the
-// block in which to begin follows from the numbers of rows.
+// entries returns a publication's entries. Their rows are in the order of sequence numbers, so the
+// blocks' numbers of rows tell in which block to begin.
 func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
 	entries := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
 	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-entries))

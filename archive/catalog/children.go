@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Children lists a directory of the tree of reversed host names: up to limit entries below path,
-// sorted by name, from behind the name after. The path "" is the root, "jp/ac" has the academic
-// hosts. A limit of 0 or less means all. An entry may be a host, have hosts below it, or both. Each
-// entry takes a few seeks, however many hosts are below it.
+// Children lists a directory of the tree of reversed host names: up to limit entries directly below
+// path whose names sort behind after, in the order of names. The path "" is the root, "jp/ac" has
+// the academic hosts. A limit of 0 or less means all. An entry may be a host, have hosts below it,
+// or both. Each entry takes a few seeks, however many hosts are below it.
 func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) ([]Child, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -58,8 +58,8 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	return children, nil
 }
 
-// leaf reads the rows of the child's own host, if the child is a host. If nothing of the host is
-// taken down or hidden, it reads only the last row.
+// leaf sets Leaf and Modified of a child that is a host. If nothing of the host is taken down or
+// hidden, leaf needs only the host's last row.
 func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
 	key := d.prefix[len(tableSummary):] + child.Name
 	rows := tableSummary + key + " "
@@ -90,7 +90,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 	return d.table.advance(ctx, rows+"~") // "~" sorts behind the numbers with which the rows go on
 }
 
-// inner looks for an entry below the child that is neither taken down nor hidden.
+// inner sets Inner if an entry below the child is neither taken down nor hidden.
 func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) error {
 	below := d.prefix + child.Name + ","
 	for d.table.under(below) {

@@ -17,9 +17,10 @@ const MinDelay = 2 * pinLife
 
 // CollectOptions are the settings of one collection.
 type CollectOptions struct {
-	// Delay is how old an object must be to be marked, and how long it is then marked before it is
-	// deleted; 24 h if zero. It must be at least twice the PinLife of every process that reads the
-	// store: an older snapshot may still read an object to which nothing refers now.
+	// Delay is how long an object stays marked before it is deleted; 24 h if zero. Unpublished
+	// objects, and an index's unused objects, must be that old before they are marked. It must be
+	// at least twice the PinLife of every process that reads the store: an older snapshot may still
+	// read an object to which nothing refers now.
 	Delay time.Duration
 	// Claims, if set, returns a function that reports whether an object belongs to a batch that may
 	// still be published. It is called before the catalog is read. So a batch that is published
@@ -42,8 +43,8 @@ type Collection struct {
 	Condemned Tally `json:"condemned"` // marked now, to be deleted after the delay
 	Waiting   Tally `json:"waiting"`   // marked before, for less than the delay
 	Deleted   Tally `json:"deleted"`
-	// Claimed and Young count objects that nothing refers to and that were kept, because their
-	// batch may still be published.
+	// Claimed and Young count objects that nothing needs now and that were kept: Claimed, because
+	// their batch may still be published; Young, because they are younger than the delay.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
 	// Shared counts packs in which some segments are needed, and others are taken down or have
@@ -60,10 +61,11 @@ type Collection struct {
 // collection marks it in a list in the store, and a later collection deletes it, if still nothing
 // needs it. Each collection does both, for different objects.
 //
-// Collect keeps the objects of entries in the newest version that are neither taken down nor
-// expired, every run with which an edition was published, and the runs of the newest version and of
-// this Catalog's snapshots. Before Collect deletes an object that is taken down, the catalog
-// records the erasure, so that a lift of the take-down does not show deleted entries.
+// Collect keeps the objects of the newest version's entries, except of entries that are taken down
+// or have expired. It also keeps every run with which an edition was published, and the runs of the
+// newest version and of this Catalog's snapshots. Before Collect deletes an object that is taken
+// down, the catalog records the erasure, so that a lift of the take-down does not show deleted
+// entries.
 //
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
 // used once, so an object that nothing needs will never be needed. After an error, marks stay.

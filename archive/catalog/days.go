@@ -26,10 +26,10 @@ func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, erro
 // Snapshot.Complete.
 const Over = 30 * time.Minute
 
-// Complete reports whether no more editions will be named by a day, and since when that is certain.
-// It is certain from the first edition of a later day on, or when Over has passed since the day's
-// end in the catalog's zone. If a day ends while a publication's run is built, the publication gets
-// a new name. Its version is appended within a third of Over or not at all.
+// Complete reports whether all editions of a day are published, and since when that is certain. It
+// is certain from the first edition of a later day on, or when Over has passed since the day's end
+// in the catalog's zone. If a day ends while a publication's run is built, the publication gets a
+// new name. Its version is appended within a third of Over or not at all.
 func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, complete bool, err error) {
 	runs, err := s.live()
 	if err != nil {

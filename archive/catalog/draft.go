@@ -75,17 +75,16 @@ func (l SegmentEntry) check(b Batch) error {
 	return nil
 }
 
-// draftEntry is an entry without the fields that depend on the version. Empty fields of the same
-// names hide those of SegmentEntry from the encoder.
+// draftEntry is an entry without the fields that depend on the version. Its empty fields hide
+// SegmentEntry's fields of the same names from the encoder.
 type draftEntry struct {
 	SegmentEntry
 	Edition   string `json:"edition,omitempty"`
 	Published string `json:"published,omitempty"`
 }
 
-// write adds the entries of the batches to a run, numbered from seq in the order of their hosts,
-// then the summaries of the hosts. It adds up the edition's counts, and returns the next free
-// number.
+// write adds the batches' entries to a run, in the order of their hosts and numbered from seq, then
+// the hosts' summaries. It adds the edition's counts to sum, and returns the next free number.
 func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
 	wanted := make(map[string]bool, len(batches))
 	for _, b := range batches {
@@ -103,9 +102,8 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 	return next, err
 }
 
-// writeEntries adds the entries. It writes the fields that depend on the version before the fields
-// that are encoded already. So an entry is encoded once, and decoded only if some batches are left
-// out.
+// writeEntries adds the entries. It puts the version's fields before the encoded fields. So an
+// entry is encoded once, and decoded only if some batches are left out.
 func (d *draft) writeEntries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {

@@ -47,8 +47,8 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 	return e, nil
 }
 
-// Edition walks the entries that an edition published, in the order of their hosts' keys, and so of
-// their sequence numbers.
+// Edition walks the entries that an edition published, without taken-down, hidden and expired
+// entries. They are in the order of their hosts' keys, and so of their sequence numbers.
 func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
 	return s.editionFrom(ctx, name, "", "")
 }
@@ -79,7 +79,7 @@ func (s *Snapshot) editionFrom(ctx context.Context, name, prefix, start string) 
 	}
 }
 
-// HostSize is the number of segment bytes that an edition brought of one host.
+// HostSize is the size of one host's segments in an edition.
 type HostSize struct {
 	Key   string // see Key
 	Bytes int64
@@ -170,8 +170,8 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 	return batches, nil
 }
 
-// unpublished returns the batches that are not published, in the order of their IDs, and the latest
-// version that published any of the given batches.
+// unpublished returns those of the batches that are not published, by ID, and the latest version
+// that published any of the others. ErrBatchConflict: a published batch has another digest.
 func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
 	for _, b := range slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) }) {
 		row, ok, err := s.batch(ctx, b.ID)

@@ -30,7 +30,7 @@ func expiryOfRow(row []byte) (Expiry, error) {
 // expiries tells which entries have expired. Ask about entries in the order of their rows, and not
 // concurrently. If no entry has expired, it costs nothing.
 type expiries struct {
-	table *table // nil: none has expired
+	table *table // nil: no entry has expired
 	begun bool
 }
 

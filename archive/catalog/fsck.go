@@ -71,8 +71,8 @@ type fsck struct {
 	report   *Report
 
 	last      int64         // the last version; 0 if there is none or it cannot be read
-	live      []*run        // those of the last version that can be opened
-	published sortedrun.Sum // of the runs that publications and take-downs added
+	live      []*run        // the last version's runs, as far as they can be opened
+	published sortedrun.Sum // of the runs that all versions except merges added
 }
 
 // checkLog reads the log from its beginning, and with each version the run that it added.

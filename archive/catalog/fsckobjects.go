@@ -10,7 +10,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// objectCheck compares the objects to which versions refer with the objects in the store.
+// objectCheck compares the objects that versions need with the objects in the store.
 type objectCheck struct {
 	store   store.Store
 	indexes []CheckedIndex
@@ -36,7 +36,7 @@ func (o *objectCheck) needWhole(key string, size int64) error { return o.need(ke
 // deletes these objects.
 const IncomingPrefix = "incoming/"
 
-// OwnerKey is the key of the object that names the installation to which the store belongs.
+// OwnerKey is the key of the object that names the store's installation.
 const OwnerKey = "installation"
 
 // keptPrefixes begin the keys of objects that are kept although nothing refers to them.

@@ -14,7 +14,7 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// runCheck compares runs with what their versions say of them.
+// runCheck compares runs with their descriptions in the versions' records.
 type runCheck struct {
 	lib     *library
 	objects *objectCheck
@@ -92,8 +92,8 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 	return sum, ctx.Err()
 }
 
-// compareCounts compares the numbers of all rows, summaries, tombstones and expiries with the
-// version's.
+// compareCounts compares a run's numbers of rows, summaries, tombstones and expiries with the
+// numbers in the version's record.
 func (c *runCheck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
 	if s := tables[tableSummary]; rows != ref.Rows || s != ref.Summaries {
 		c.problem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)

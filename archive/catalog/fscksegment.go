@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// segmentCheck checks the segments and manifests to which versions refer.
+// segmentCheck checks the segments and manifests that versions name.
 type segmentCheck struct {
 	store      store.Store
 	deep       bool
@@ -49,7 +49,8 @@ func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool
 	return ctx.Err()
 }
 
-// compareDigest returns a function that compares a segment's SHA-256 with that in its entry.
+// compareDigest returns a FsckOptions.Verify that compares only the segment's SHA-256 with its
+// entry's.
 func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
 	return func(ctx context.Context, e SegmentEntry) error {
 		r, err := st.Open(ctx, e.Object, e.Offset, e.Length)

@@ -21,8 +21,8 @@ func (s *Snapshot) DayEnd(day string) (time.Time, error) {
 // stored.
 type History struct {
 	key     string
-	entries []SegmentEntry // including those that are taken down
-	expired []SegmentEntry // those that are kept no more
+	entries []SegmentEntry // including taken-down entries
+	expired []SegmentEntry // their objects may be deleted
 	stones  []Tombstone    // in the order in which they were recorded
 	dayAt   func(time.Time) string
 }
@@ -73,8 +73,8 @@ func (h *History) Expired(day string, veil Veil) bool {
 	return slices.ContainsFunc(h.expired, func(e SegmentEntry) bool { return DayOf(e.Edition) == day && !down.cover(e) && !veil.Hides(e) })
 }
 
-// Cover is a Veil that may also hide single records. MayHide reports whether it may hide records of
-// an entry.
+// Cover is a Veil that may also hide single records. MayHide reports whether the veil may hide any
+// of an entry's records.
 type Cover interface {
 	Veil
 	MayHide(l SegmentEntry) bool
@@ -82,8 +82,8 @@ type Cover interface {
 
 // At returns the entries that were visible under the veil at the end of a day, in the order of
 // publication, and the take-downs that were in force then. lost has the sequence numbers of entries
-// that were visible then and cannot be read any more: entries that were taken down later and then
-// erased, and expired entries, except those of which the veil may hide records.
+// that were visible then and are erased or have expired since. It omits an expired entry if the
+// veil may hide any of its records.
 func (h *History) At(day string, veil Cover) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
 	live, erased := tombstones{}, tombstones{}
 	for _, t := range h.stones {

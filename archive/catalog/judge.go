@@ -28,7 +28,7 @@ type judge struct {
 	rows   *sortedrun.Merged // the rows of sorter that were not read yet
 }
 
-// indexNeeds is what a derived index needs, asked once for a collection.
+// indexNeeds holds the function that a derived index's Needs returned for this collection.
 type indexNeeds struct {
 	prefix string
 	needs  func(key string) bool
@@ -42,8 +42,8 @@ const (
 	refExpired = "x" // an entry in the object has expired
 )
 
-// prepare reads to which objects the catalog's entries refer, and asks the derived indexes what
-// they need.
+// prepare reads which objects the catalog's entries name, and asks the derived indexes what they
+// need.
 func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error) {
 	if err := j.readEntries(ctx); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (j *judge) readEntries(ctx context.Context) error {
 }
 
 // of returns the reason why nothing needs an object, or an empty reason if something needs it or
-// may need it. For ReasonTakenDown it also returns the entries in the object. Call it for objects
-// in the order of their keys.
+// may need it. For ReasonTakenDown it also returns the taken-down entries in the object. Call it
+// for objects in the order of their keys.
 func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry, error) {
 	refs, err := takeKey(ctx, j.rows, info.Key)
 	if err != nil {

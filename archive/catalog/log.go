@@ -15,7 +15,7 @@ const (
 	runPrefix = "runs/"
 )
 
-// recordFormat is the format number that this version writes and reads.
+// recordFormat is the format number that this program writes and reads.
 const recordFormat = 1
 
 // logRecord is the JSON object catalog/<version>: one version of the log. It names everything that
@@ -98,7 +98,7 @@ func (b logbook) read(ctx context.Context, n int64) (*logEntry, error) {
 	return e, nil
 }
 
-// append adds the version after prev, as Log.Append does.
+// append stores r as the version after prev, or returns an error, as Log.Append does.
 func (b logbook) append(ctx context.Context, prev *logEntry, r logRecord) error {
 	r.Format, r.N, r.Prev = recordFormat, prev.N+1, prev.digest
 	data, err := json.Marshal(r)

@@ -28,7 +28,7 @@ type list struct {
 // perList limits the objects of one list.
 const perList = 10_000
 
-// mark says whether a list in the store has an object, and how old that list is.
+// mark says whether a list in the store has an object, and whether that list is old enough.
 type mark string
 
 const (
@@ -109,7 +109,7 @@ func (m *marks) add(ctx context.Context, c Candidate) error {
 	return m.put(ctx)
 }
 
-// put stores a list of the objects that were added since the list before.
+// put stores a list of the objects that were added since the previous list.
 func (m *marks) put(ctx context.Context) error {
 	l := list{Format: 1, At: m.now, Version: m.version, Objects: m.fresh}
 	m.fresh = nil

@@ -61,8 +61,8 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 	return v, err
 }
 
-// next returns the version that publishes at a time. Its edition is named by a day or, if that is
-// empty, by today.
+// next returns the version after s, published at now. Its edition's name begins with day or, if day
+// is empty, with the day that Snapshot.day returns for today.
 func (s *Snapshot) next(ctx context.Context, day, today string, now time.Time) (v Version, err error) {
 	if day == "" {
 		if day, err = s.day(ctx, today); err != nil {
@@ -98,7 +98,7 @@ func (p Publication) check() error {
 	return nil
 }
 
-// compose stores the run of version v and returns the record that names it.
+// compose stores version v's run, and returns v's record.
 func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*logRecord, error) {
 	nextSeq := head.NextSeq
 	run, err := c.buildRun(ctx, kindPublish, v.N, func(w *runWriter) error {

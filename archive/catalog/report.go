@@ -9,12 +9,12 @@ import (
 type FsckOptions struct {
 	// Deep also reads every segment and compares its SHA-256.
 	Deep bool
-	// Verify, if set, replaces the comparison of a deep check. It is called for every entry, reads
-	// the segment and returns what is wrong with it.
+	// Verify, if set, replaces the comparison of a deep check. It is called for every entry that is
+	// neither taken down nor expired, reads the segment and returns what is wrong with it.
 	Verify func(context.Context, SegmentEntry) error
 	// Damaged, if set, is called with the key of each object that may be damaged or missing, for
 	// every problem, also if the report does not list it. It may be called several times for one
-	// object. named is false if the report names another object, and one of the two is damaged.
+	// object. named is false if the report names another object: one of the two is then damaged.
 	Damaged func(key string, named bool)
 	// Indexes are derived indexes to check, too.
 	Indexes []CheckedIndex
@@ -83,7 +83,8 @@ func (r *Report) problem(where, format string, args ...any) {
 // suspect reports that a version's record may be damaged, because an object differs from it.
 func (r *Report) suspect(version int64) { r.damaged(versionKey(version), false) }
 
-// failed adds err, from reading an object, as a problem. It reports whether err is an error.
+// failed adds err, from reading an object, as a problem, unless err is nil. It reports whether err
+// is an error.
 func (r *Report) failed(where string, err error) bool {
 	if err != nil {
 		r.problem(where, "%v", err)

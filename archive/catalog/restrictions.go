@@ -26,8 +26,8 @@ type Restriction struct {
 // Ended reports whether the restriction is no longer in force.
 func (r Restriction) Ended() bool { return len(r.Value) == 0 }
 
-// Restrict records restrictions and ends of restrictions. If a restriction is recorded with the
-// same value already, Restrict skips it, so it may be repeated.
+// Restrict records restrictions and ends of restrictions. Restrict skips a restriction that is on
+// record with the same value, so the call may be repeated.
 func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		have, err := readRestrictions(ctx, head.runs)

@@ -14,8 +14,9 @@ import (
 // Retention says how long editions are kept.
 type Retention struct {
 	// Keep is how long an entry is kept after its publication in any case; 0 means for ever. An
-	// older entry expires if Expendable says so. Ages count at most up to a day after the newest
-	// edition that is a day old. So a clock that is ahead loses nothing for a day.
+	// older entry expires if Expendable says so. Ages count up to now, but at most up to a day
+	// after the newest edition that is at least a day old. So a clock that is ahead loses nothing
+	// for a day.
 	Keep time.Duration
 	// Expendable gets all entries of one host in the order of publication. The first n of them are
 	// old enough; for each of these it returns whether nothing needs the entry. Later collections
@@ -40,9 +41,8 @@ type Retained struct {
 // maxFailed limits Retained.Failed.
 const maxFailed = 100
 
-// retain records the expiry of entries that are old enough and that nothing needs. From the version
-// that it appends on, readers do not see these entries. Their objects are then collected like other
-// objects to which nothing refers.
+// retain records the expiry of old entries that nothing needs. From its version on, readers do not
+// see these entries, and Collect deletes their objects like others that nothing needs.
 func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryRun bool) (_ *Retained, err error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

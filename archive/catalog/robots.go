@@ -50,8 +50,8 @@ func (c *Catalog) RestoreRobot(ctx context.Context, robot, reason, by string) (V
 	return v, n, err
 }
 
-// removeHosts takes down the host of each entry, as stone says, and returns the number of hosts. It
-// returns ErrNotExist if there is none.
+// removeHosts records stone for the host of each entry, and returns the number of hosts. It returns
+// ErrNotExist if there are no entries.
 func (c *Catalog) removeHosts(ctx context.Context, entries iter.Seq2[SegmentEntry, error], stone Tombstone) (Version, int, error) {
 	var stones []Tombstone
 	seen := make(map[string]bool)
@@ -73,7 +73,7 @@ func (c *Catalog) removeHosts(ctx context.Context, entries iter.Seq2[SegmentEntr
 }
 
 // restoreHosts lifts the take-downs that match, and returns their number. It returns ErrNotExist if
-// there is none.
+// no take-down matches.
 func (c *Catalog) restoreHosts(ctx context.Context, reason, by string, match func(Tombstone) bool) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

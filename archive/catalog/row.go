@@ -11,8 +11,8 @@ import (
 )
 
 // The tables. A run holds rows: lines of text "<table> <key> <JSON object>". Rows are ordered as
-// bytes, so they are sorted by table, then by key. Keys consist of bytes from ',' to 'z'. These
-// sort above the space that ends a key and below the brace that begins the value.
+// bytes, so they are sorted by table, then by key. A key's parts consist of bytes from ',' to 'z'.
+// These sort above the space that ends a part and below the brace that begins the value.
 const (
 	tableBatch       = "b " // + batch ID
 	tableHost        = "h " // + host key, space, sequence number
@@ -59,7 +59,7 @@ func rowKey(row []byte) []byte {
 	return key
 }
 
-// rowValue decodes a row's value into v.
+// rowValue decodes a row's value into v, or returns ErrCorrupt.
 func rowValue(row []byte, v any) error {
 	key := rowKey(row)
 	if len(key) == len(row) {

@@ -93,10 +93,10 @@ func (w *runWriter) finish() (runRef, error) {
 	return w.ref, err
 }
 
-// addAll adds all rows of a sequence.
+// addAll adds the current row of a sequence and all rows behind it.
 func (w *runWriter) addAll(ctx context.Context, r sortedrun.Rows) error { return w.addUpTo(ctx, r, "") }
 
-// addUpTo adds the rows of a sequence that sort before key, or all rows if key is empty.
+// addUpTo is addAll, but ends before key, unless key is empty.
 func (w *runWriter) addUpTo(ctx context.Context, r sortedrun.Rows, key string) error {
 	for r.Row() != nil && (key == "" || string(r.Row()) < key) {
 		if err := w.add(r.Row()); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // scanEntry parses the JSON of an entry exactly as a draft writes it. It is much faster than
-// encoding/json, which took most of the time of looking a host up. For any other text, valid or
-// not, ok is false: the caller then uses encoding/json. The strings share memory with the text.
+// encoding/json, which took most of a host's look-up time. For any other text, valid or not, ok is
+// false: the caller then uses encoding/json. The strings share memory with the text.
 func scanEntry(text string) (e SegmentEntry, ok bool) {
 	s := sortedrun.LineScanner{Rest: strings.TrimSuffix(text, "\n")}
 	ok = s.Text(`{"edition":`, &e.Edition) && s.Number(`,"seq":`, &e.Seq) && scanTime(&s, `,"published":`, &e.Published) &&

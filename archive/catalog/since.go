@@ -94,7 +94,7 @@ func (f *follower) eachErasure(ctx context.Context, yield func(Change) bool) (mo
 	return true, nil
 }
 
-// Expired walks the expiries of the version, in the order of their hosts.
+// Expired walks all expiries up to the version, in the order of their hosts' keys.
 func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 	return func(yield func(Expiry, error) bool) {
 		runs, err := s.live()

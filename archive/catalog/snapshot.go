@@ -119,7 +119,7 @@ func (s *Snapshot) Host(ctx context.Context, host string) ([]SegmentEntry, error
 	return entries, nil
 }
 
-// HostEdition returns the entries of a host that one edition published.
+// HostEdition returns those of Host's entries that one edition published.
 func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]SegmentEntry, error) {
 	entries, err := s.Host(ctx, host)
 	return slices.DeleteFunc(entries, func(l SegmentEntry) bool { return l.Edition != edition }), err
@@ -192,7 +192,8 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 // Entries walks the entries of the hosts whose keys, each followed by a space, begin with
 // surtPrefix: host by host in the order of their keys, and for each host in the order of
 // publication. It begins behind the host with key after, or with the first host if after is empty.
-// It is for walks that read everything once, and holds one block of each run in memory.
+// It leaves out the entries that Host leaves out. It is for walks that read everything once, and
+// holds one block of each run in memory.
 func (s *Snapshot) Entries(ctx context.Context, surtPrefix, after string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		runs, err := s.live()

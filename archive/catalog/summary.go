@@ -72,7 +72,7 @@ func fromNanoseconds(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// summaryOfRow decodes a row of the table of summaries.
+// summaryOfRow decodes a row of the table of summaries. It takes seq from the row's key.
 func summaryOfRow(row []byte) (s summary, err error) {
 	if err := rowValue(row, &s); err != nil {
 		return s, err
@@ -152,7 +152,7 @@ func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// appendSummary appends the fields that a summary takes from an entry that is not published yet.
+// appendSummary appends, as text, what an unpublished entry adds to its host's summary.
 func appendSummary(dst []byte, l SegmentEntry) []byte {
 	return fmt.Appendf(dst, "%d %d %d %d %s", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length, l.Host)
 }

@@ -12,7 +12,7 @@ type sweeper struct {
 	down []downed // to be erased in the catalog, then deleted
 }
 
-// downed is an object that is due, with the entries in it. All of them are taken down.
+// downed is an object that nothing needs, with the taken-down entries in it.
 type downed struct {
 	Candidate
 	entries []SegmentEntry

@@ -94,7 +94,7 @@ func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[
 	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
 }
 
-// pass is like scan, for a walk that reads each row once. Its blocks are not cached.
+// pass is like scan, for a walk that reads each row once. It caches no blocks.
 func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
 }

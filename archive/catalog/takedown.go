@@ -23,9 +23,9 @@ func notDown(stones []Tombstone) func(*state) ([]Tombstone, error) {
 	}
 }
 
-// Restore lifts the take-downs of the same host, edition, URL prefix, collection and robot. It
-// returns ErrNotExist if one of the take-downs is not in force. Take-downs and lifts remain on
-// record; see Takedowns. Objects that Collect has deleted meanwhile do not come back.
+// Restore lifts the take-downs with a stone's host, edition, URL prefix, collection, robot and
+// Since. It returns ErrNotExist if one of the take-downs is not in force. Take-downs and lifts
+// remain on record; see Takedowns. Objects that Collect has deleted meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
 	return c.record(ctx, "restore", kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
@@ -44,8 +44,8 @@ func (c *Catalog) Tell(ctx context.Context, stones ...Tombstone) (Version, error
 	return c.record(ctx, "tell", kindRestore, Lift, stones, notDown(stones))
 }
 
-// record appends the tombstones that choose selects for the head, as one version. Errors begin with
-// what is done.
+// record appends, as one version, the tombstones that choose selects for the head. Errors begin
+// with what.
 func (c *Catalog) record(ctx context.Context, what string, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
 	for _, t := range stones {
 		if err := checkKeyText("host", Key(t.Host)); err != nil {
@@ -96,7 +96,7 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 }
 
 // Takedowns returns all take-downs, lifts and erasures of one host, in the order of recording. If
-// host is empty, it goes through all hosts, one after another.
+// host is empty, it returns those of all hosts, host by host.
 func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, error) {
 	key := ""
 	if host != "" {
@@ -116,7 +116,7 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 	return all, nil
 }
 
-// erase records that all entries that the tombstones cover are deleted. It skips tombstones whose
+// erase records the erasure of all entries that the tombstones cover. It skips tombstones whose
 // take-down is not in force, and erasures that are recorded already.
 func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
 	_, err := c.record(ctx, "erase", kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {

@@ -35,7 +35,7 @@ type Act string
 
 const (
 	TakeDown Act = ""      // took down, until a Lift
-	Lift     Act = "lift"  // ended the take-downs of the same host, edition, URL prefix, collection and robot
+	Lift     Act = "lift"  // ended the take-downs that are the same by Tombstone.same
 	Erase    Act = "erase" // recorded that taken-down entries are deleted; a Lift does not end it
 )
 
@@ -46,7 +46,8 @@ func (t Tombstone) covers(l SegmentEntry) bool {
 		(t.Act != Erase || l.Seq <= t.Through)
 }
 
-// same reports whether t and o name the same host, edition, URL prefix, collection, robot and time.
+// same reports whether t and o name the same host, edition, URL prefix, collection, robot and
+// Since.
 func (t Tombstone) same(o Tombstone) bool {
 	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix && t.Collection == o.Collection && t.Robot == o.Robot && t.Since.Equal(o.Since)
 }
@@ -63,7 +64,7 @@ func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
-// down reports whether a take-down that names the same as t is in force; see Tombstone.same.
+// down reports whether the same take-down as t is in force; see Tombstone.same.
 func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }

@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Errors that callers decide by.
+// Errors that callers tell apart.
 var (
 	// ErrNotExist says that the catalog does not have what was asked for, such as an edition, a
 	// version or a take-down to lift.
@@ -63,12 +63,12 @@ type Origin struct {
 	Collection  string `json:"collection,omitempty"` // to which the batch belongs; empty: none
 }
 
-// View describes one form in which a segment is served.
+// View describes one of the files that readers get of a segment.
 type View struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	ETag   string `json:"etag"`
-	Offset int64  `json:"offset,omitempty"` // offset of the view in Object, if that is another object than the segment's
+	Offset int64  `json:"offset,omitempty"` // in wire.OthersKey's object, for wire.ViewOthers
 }
 
 // Batch names a batch: its ID and the digest of its bytes.

@@ -28,7 +28,7 @@ type Compressor struct {
 	out     bytes.Buffer // the result of Run
 }
 
-// NewCompressor returns a Compressor of a level from 1 to 9.
+// NewCompressor returns a Compressor. level is the compression level, from 1 to 9.
 func NewCompressor(level int) (*Compressor, error) {
 	w, err := flate.NewWriter(io.Discard, level)
 	if err != nil {

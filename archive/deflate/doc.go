@@ -3,7 +3,7 @@
 //
 // # Checksums
 //
-// JoinCRC and the functions beside it compute CRC-32s as gzip has them (RFC 1952, 8): a whole's
-// from its parts', or a part's from the whole's, without the bytes. The CRC of a string is its
-// remainder as a polynomial over GF(2).
+// JoinCRC and the functions beside it compute CRC-32s as gzip has them (RFC 1952, 8) without the
+// bytes: a text's CRC from the CRCs of its two parts, or a part's CRC from the CRCs of the text and
+// of the other part. The CRC of a string is its remainder as a polynomial over GF(2).
 package deflate

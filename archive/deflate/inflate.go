@@ -7,15 +7,15 @@ import (
 	"io"
 )
 
-// Inflater decodes a run of DEFLATE blocks. Unlike the library's, it tells where the blocks end.
-// The segment format needs that: every run begins and ends on byte boundaries and has no final
-// block. An Inflater must not be used concurrently.
+// Inflater decodes a run of DEFLATE blocks. Unlike the standard library's inflater, it tells where
+// the blocks end. The segment format needs that: every run begins and ends on byte boundaries and
+// has no final block. An Inflater must not be used concurrently.
 type Inflater struct {
 	in    *bufio.Reader
 	ahead []byte // the bytes that in has buffered; valid until settle
 	taken int    // number of bytes used of ahead
 	acc   uint64 // bits read ahead; the next one is the lowest
-	n     uint   // how many
+	n     uint   // number of bits in acc
 
 	unread int // see Unread
 

@@ -57,9 +57,9 @@ func (b *Block) search(i int, bound string) int {
 	return i + sort.Search(b.Len()-i, func(n int) bool { return string(b.Row(i+n)) >= bound })
 }
 
-// Cursor walks the rows of one run. Bounds are compared with rows as bytes. A cursor that has left
-// the run, or whose move failed, must seek before it is moved to a neighbour. It must not be used
-// concurrently.
+// Cursor walks the rows of one run. Bounds are compared with rows as bytes. After a cursor has left
+// the run or a move has failed, Seek, SeekBefore, SeekEnd or Enter must come before Next or
+// Previous. It must not be used concurrently.
 type Cursor struct {
 	run   Run
 	n     int64 // number of the block

@@ -6,8 +6,8 @@ import (
 )
 
 // LineScanner parses JSON with known fields in a known order, much faster than encoding/json. It
-// accepts only the exact text that one program writes. For any other text it fails, and the caller
-// then uses encoding/json.
+// accepts only the exact form that this project's encoders write. For any other text it fails, and
+// the caller then uses encoding/json.
 //
 // A LineScanner parses a text from its beginning. Rest is the remaining text.
 type LineScanner struct{ Rest string }
@@ -19,8 +19,8 @@ func (s *LineScanner) Skip(prefix string) (ok bool) {
 }
 
 // Text removes a prefix and the string after it, and stores the string. The string shares memory
-// with the text where it can. It must be ASCII, with no escapes but those of quotes, as in ETags.
-// For another text, it only returns false.
+// with the text where it can. It must be ASCII, and only quotes may be escaped, as in ETags. For
+// another text, it only returns false.
 func (s *LineScanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {

@@ -27,8 +27,8 @@ type Sorter struct {
 	parts []int64 // end of each part in spill
 }
 
-// NewSorter returns a sorter that holds limit bytes of rows in memory and spills the rest to a file
-// in dir, or in the system's directory for temporary files if dir is empty. Equal rows may come in
+// NewSorter returns a sorter that holds limit bytes of rows in memory. It spills the rest to a file
+// in dir; if dir is empty, in the system's directory for temporary files. Equal rows may come in
 // any order.
 func NewSorter(dir string, limit int, order Order) *Sorter {
 	return &Sorter{dir: dir, limit: limit, order: order}
@@ -69,7 +69,7 @@ func (s *Sorter) Rows(ctx context.Context) (*Merged, error) {
 	return Merge(s.order, parts...), nil
 }
 
-// Close closes the temporary file.
+// Close frees the temporary file. Do not use the sorter afterwards.
 func (s *Sorter) Close() error {
 	if s.spill == nil {
 		return nil
@@ -125,7 +125,7 @@ func (m *memoryRows) Next(context.Context) error {
 	return nil
 }
 
-// Reader reads rows one after another.
+// Reader reads rows from an io.Reader.
 type Reader struct {
 	in  *bufio.Reader
 	buf []byte

@@ -2,14 +2,14 @@ package sortedrun
 
 import "hash/fnv"
 
-// Sum is a checksum over rows that does not depend on their order. If two sets of runs have the
-// same sum, merging has lost and added nothing.
+// Sum is a checksum over rows that does not depend on their order. If the runs before and after a
+// merge have the same sum, the merge has lost and added no row.
 type Sum struct {
 	Rows int64
 	Hash uint64
 }
 
-// Add adds a row.
+// Add adds a row. A row that is added twice counts twice.
 func (s *Sum) Add(row []byte) {
 	h := fnv.New64a()
 	_, _ = h.Write(row) // never fails

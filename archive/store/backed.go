@@ -38,8 +38,8 @@ const (
 	copyOpens   = 10 * time.Second // limit for opening the copy, and the pause after a failure
 )
 
-// NewBacked returns a Store that is Local or a Presigner if s is, and its Backed. second opens the
-// copy when it is needed. If second fails, it is called again after a pause.
+// NewBacked returns the Store to use, and the Backed in it. The Store is Local or a Presigner if s
+// is. second opens the copy when it is needed. If second fails, it is called again after a pause.
 func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.Logger) (Store, *Backed) {
 	doubted, _ := lru.New[string, time.Time](doubtedKeys) // fails for sizes below 1 only
 	b := &Backed{Store: s, second: second, log: log, doubted: doubted}
@@ -55,9 +55,9 @@ func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.L
 // Reads returns how many times an object was read from the copy.
 func (b *Backed) Reads() int64 { return b.recourse.Load() }
 
-// Doubt reports an object whose bytes are not what was stored. For some minutes, the object is then
-// read from the copy. Doubt returns false if the object is doubted already: then it is no use to
-// read the object again.
+// Doubt reports that an object's bytes are damaged. For some minutes, the object is then read from
+// the copy. Doubt returns false if the object is doubted already: then it is no use to read the
+// object again.
 func (b *Backed) Doubt(key string) bool {
 	if b.doubts(key) {
 		return false

@@ -12,7 +12,7 @@ import (
 var ErrConfined = errors.New("this process may not change that object")
 
 // Confined is a Store that reads everything, but puts and deletes only under some prefixes; without
-// prefixes it is read-only. With it, a bug in a process cannot change the objects of others.
+// prefixes it is read-only. With it, a bug in a process cannot change other processes' objects.
 type Confined struct {
 	Store
 	to []string

@@ -41,8 +41,8 @@ func (l Log) Last(ctx context.Context, n int64) (int64, error) {
 
 // Append puts entry n. It returns ErrTaken if another writer was first. A put that failed may still
 // have stored the entry, and a put that found the number taken may have found its own entry. So
-// Append compares the stored entry with data. If nothing is stored, it returns the put's error and
-// the outcome is unknown: the caller may repeat the call.
+// Append compares the stored entry with data. If it cannot read the entry, it returns the put's
+// error and the outcome is unknown: the caller may repeat the call.
 func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	put := func() error { return l.Store.Put(ctx, l.Key(n), bytes.NewReader(data), int64(len(data))) }
 	failed := put()

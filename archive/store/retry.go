@@ -57,9 +57,9 @@ func final(ctx context.Context, err error) bool {
 	return err == nil || known(err) || ctx.Err() != nil
 }
 
-// wait sleeps before the next attempt, when attempt n (from 1) has failed. It sleeps for half of
-// the interval and a random part of the rest, so that callers that failed together do not come back
-// together. It returns false if there is to be no further attempt.
+// wait sleeps after attempt n (from 1) has failed. It sleeps for half of the interval and a random
+// part of the rest, so that callers that failed together do not come back together. It returns
+// false if there must be no further attempt.
 func (s *Retry) wait(ctx context.Context, n int) bool {
 	if n >= s.o.Attempts {
 		return false

@@ -140,7 +140,7 @@ func newS3(o S3Options) (*S3, error) {
 	return &S3{core: *core, public: signer, http: transport, bucket: o.Bucket, prefix: prefix, maxPut: o.MaxPut, name: name}, nil
 }
 
-// endpoint parses the URL of a service.
+// endpoint parses a service's URL: http or https, a host, and no path.
 func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -140,7 +140,7 @@ type exactReader struct {
 	ctx  context.Context
 	size int64
 
-	mu   sync.Mutex // guards what follows, and keeps r unused after close
+	mu   sync.Mutex // guards the fields below, and keeps r unused after close
 	r    io.Reader
 	done int64 // bytes returned
 	err  error // why no more can be read

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Errors that callers decide by. They come wrapped with the operation and the key.
+// Errors that callers tell apart. They come wrapped with the operation and the key.
 var (
 	// ErrExists says that the key is taken: an object is there, whole and durable.
 	ErrExists = errors.New("object exists")
@@ -163,7 +163,7 @@ type Range struct {
 	base  int64
 }
 
-// Source returns the bytes of an object from base on.
+// Source returns a Range over an object's bytes from base on.
 func Source(s Store, key string, base int64) Range { return Range{s, key, base} }
 
 // OpenFile opens the object's file. It returns nil if the store does not keep objects as files.

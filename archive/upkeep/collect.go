@@ -40,14 +40,14 @@ type Collector struct {
 	opt CollectorOptions
 
 	mu       sync.Mutex // guards retained
-	retained time.Time  // editions published before this have been looked at by an earlier collection
+	retained time.Time  // Retained.Before of the last collection without failures
 }
 
 // NewCollector returns a Collector. It works on its own only while Run runs.
 func NewCollector(opt CollectorOptions) *Collector { return &Collector{opt: opt} }
 
-// firstCollection is how long the first collection waits after the start, so that a service that
-// fails and is restarted again and again does not collect each time.
+// firstCollection is the wait between the start and the first collection. So a service that is
+// restarted again and again does not collect each time.
 const firstCollection = 10 * time.Minute
 
 // Run merges and collects until ctx ends, whenever this process has the lease. A failure is logged,

@@ -61,7 +61,8 @@ func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error
 	return done, done.prune(ctx, to, from)
 }
 
-// everything copies all objects that the copy does not have, the catalog last.
+// everything copies all objects that the copy does not have, except unpublished batches; the
+// catalog comes last.
 func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
 	last, err := lastVersion(ctx, from)
 	if err != nil {

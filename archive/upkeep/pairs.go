@@ -7,7 +7,8 @@ import (
 	"sheaf/archive/store"
 )
 
-// pair is one key's object in two stores; nil: that store does not have it.
+// pair holds the objects under one key in two stores. A pointer is nil if its store has no such
+// object.
 type pair struct{ a, b *store.Info }
 
 // pairs walks the objects of two stores in the order of their keys.

@@ -22,9 +22,9 @@ const catalogPrefix = "catalog/"
 
 // Repaired reports what Repair did.
 type Repaired struct {
-	Healed []string `json:"healed"` // keys of the objects that were replaced by those of the copy
+	Healed []string `json:"healed"` // keys of the objects that were replaced by the copy's
 	Bytes  int64    `json:"bytes"`  // of these
-	Lost   []string `json:"lost"`   // keys of objects that are damaged or missing, and that the copy does not heal
+	Lost   []string `json:"lost"`   // keys of damaged or missing objects that the copy cannot heal
 	// Report is the result of Fsck for the store with the healed objects.
 	Report *catalog.Report `json:"report"`
 }
@@ -70,7 +70,8 @@ func Repair(ctx context.Context, objects, from store.Store) (*Repaired, error) {
 	return done, nil
 }
 
-// replace puts an object of the copy into the place of the store's, unless they are equal.
+// replace replaces a store's object by the copy's, unless they are equal. It reports whether it
+// did.
 func replace(ctx context.Context, to, from store.Store, object store.Info) (bool, error) {
 	if same, err := equal(ctx, to, from, object); same || err != nil {
 		return false, err
@@ -137,9 +138,9 @@ type patched struct {
 	taken map[string]store.Info // of the copy
 }
 
-// newPatched returns the store with those versions of the copy's catalog that follow on the store's
-// last version. If the store has a catalog, but the copy has none of its versions, it returns an
-// error: the copy is then probably that of another archive.
+// newPatched returns the store, but takes the catalog's versions after the store's last version
+// from the copy. It fails if the store has a catalog but shares no version with the copy: the copy
+// is then probably another archive's.
 func newPatched(ctx context.Context, objects, from store.Store) (*patched, error) {
 	p := &patched{Store: objects, from: from, taken: make(map[string]store.Info)}
 	last, common := "", false
@@ -171,7 +172,7 @@ func newPatched(ctx context.Context, objects, from store.Store) (*patched, error
 }
 
 // follows reports whether version next of the copy's catalog names the store's version last as the
-// version before. If not, the copy is that of another store, or one of the two versions is damaged.
+// version before. If not, the copy belongs to another store, or one of the two versions is damaged.
 func (p *patched) follows(ctx context.Context, last, next string) (bool, error) {
 	before, err := store.ReadAll(ctx, p.Store, last, 0, -1)
 	if err != nil {

@@ -36,8 +36,8 @@ type ScrubberOptions struct {
 }
 
 // Scrubber reads the whole store again and again, and verifies it as a deep Fsck does. It keeps a
-// second copy up to date and verifies that, too. If an object is damaged in one of the two, it
-// replaces the object by that of the other.
+// second copy up to date and verifies that, too. If an object is damaged in the store or in the
+// copy, it is replaced by the other's object.
 //
 // Segments are read in the order of their sequence numbers, evenly spread over a round. Once a day
 // the Scrubber checks the catalog, and that each object is there. It reports damage of the catalog
@@ -192,7 +192,7 @@ func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
 	return nil
 }
 
-// verify verifies the segments that are due by now. It ends after scrubTurn at the latest.
+// verify verifies the segments that are due by now. After scrubTurn it begins no further segment.
 func (s *Scrubber) verify(ctx context.Context) error {
 	if s.opt.Every == 0 {
 		return nil

@@ -21,8 +21,8 @@ type Scrub struct {
 	Ended time.Time `json:"ended,omitzero"` // end of the last round that went through the whole store
 
 	Bytes       int64 `json:"bytes"`        // of segments that were verified, in the store and in the copy
-	Damaged     int64 `json:"damaged"`      // segments that were found damaged or missing in the store
-	CopyDamaged int64 `json:"copy_damaged"` // segments that were found damaged in the copy
+	Damaged     int64 `json:"damaged"`      // segments and others that the store lost or damaged
+	CopyDamaged int64 `json:"copy_damaged"` // segments and others found damaged in the copy
 	Healed      int64 `json:"healed"`       // objects that were replaced by the right ones, in the store or in the copy
 
 	// Lost names the segments that are damaged or missing and could not be healed, as "host in

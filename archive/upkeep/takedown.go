@@ -50,7 +50,7 @@ type TakedownRequest struct {
 	Unknown    bool      `json:"unknown,omitempty" doc:"accept a host, or an edition, of which nothing was published"`
 }
 
-// TakedownResponse answers a TakedownRequest.
+// TakedownResponse says from which version on a take-down or lift applies, and to how many hosts.
 type TakedownResponse struct {
 	Version int64 `json:"version"`         // version of the catalog from which on it applies
 	Hosts   int   `json:"hosts,omitempty"` // for a collection or a robot: the number of hosts
@@ -81,7 +81,7 @@ func (t *Takedowns) register(mount route.Mount) {
 	Lift.On(mount, t.Lift)
 }
 
-// Routes returns the operations of this package, for the description.
+// Routes returns the operations of this package, for the API description.
 func Routes() []*route.Route {
 	return slices.Concat(route.List(new(Takedowns).register), route.List(new(Indexer).register), route.List(new(Collector).register))
 }

@@ -43,7 +43,7 @@ type Builder struct {
 	store   store.Store
 	states  states
 
-	updating sync.Mutex // allows one Update at a time; guards what follows
+	updating sync.Mutex // allows one Update at a time; guards checked
 	checked  *entry     // the newest state that was found to be of this catalog and to have its runs
 }
 
@@ -143,8 +143,8 @@ func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	return e, nil
 }
 
-// present returns ErrCorrupt if objects of a run are missing or have the wrong size. It skips a run
-// that was in the state checked before.
+// present returns ErrCorrupt if objects of a run are missing or have the wrong size. It skips the
+// runs of b.checked.
 func (b *Builder) present(ctx context.Context, r runRef) error {
 	if b.checked != nil && slices.ContainsFunc(b.checked.Runs, func(o runRef) bool { return o.Name == r.Name }) {
 		return nil
@@ -190,7 +190,7 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	return true, j.merge(ctx, full)
 }
 
-// job returns the job that follows on a state, for a version of the catalog.
+// job returns the next job after state prev, for a version of the catalog.
 func (b *Builder) job(snap *catalog.Snapshot, prev *entry, gone *withdrawn) *job {
 	return &job{
 		opt: b.opt, states: b.states, snap: snap, prev: prev, gone: gone,

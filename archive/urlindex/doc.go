@@ -20,7 +20,7 @@ package urlindex
 
 import "errors"
 
-// Errors that callers decide by.
+// Errors that callers tell apart.
 var (
 	// ErrCorrupt says that stored bytes are not as a Builder wrote them.
 	ErrCorrupt = errors.New("URL index is corrupt")

@@ -13,10 +13,10 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Check checks that the log has no gaps and its chain of digests is intact, that the index is of
-// the catalog beside it, and that the objects of the live runs are whole: their digests, every
-// block's place, checksum and order, and the lists of blocks. A deep check also compares each
-// entry's rows with its segment's index, and holds some 100 bytes for each entry in memory.
+// Check checks that the log has no gaps, that its chain of digests is intact, and that the index is
+// of the catalog beside it. It checks the objects of the live runs: their digests, every block's
+// place, checksum and order, and the lists of blocks. A deep check also compares each entry's rows
+// with its segment's index, and holds some 100 bytes for each entry in memory.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
 	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]sortedrun.Sum)}
 	if err := c.log(ctx); err != nil {

@@ -21,7 +21,7 @@ type Index struct {
 // system's.
 func NewIndex(st store.Store, tempDir string) *Index { return &Index{st, tempDir} }
 
-// Prefix returns the prefix of the keys of the index's objects.
+// Prefix returns KeyPrefix, for catalog.DerivedIndex.
 func (a *Index) Prefix() string { return KeyPrefix }
 
 // Needs returns a function that reports whether an object is needed. The whole log is needed, and

@@ -24,8 +24,8 @@ type runMaker struct {
 	state    int64      // number of the state
 }
 
-// makeRun writes rows to temporary files and stores them as a run, under a name that no other
-// attempt has. Nobody reads the run until a state names it. Without rows makeRun stores nothing.
+// makeRun writes rows to temporary files and stores them as a run, under a name of its own. Nobody
+// reads the run until a state names it. Without rows makeRun stores nothing.
 func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
 	cdx, err := files.Nameless(m.tempDir)
 	if err != nil {

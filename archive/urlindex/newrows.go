@@ -37,7 +37,7 @@ type newRows struct {
 
 	segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error) // as of Options
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	sorter *sortedrun.Sorter
 	holes  []int64
 }

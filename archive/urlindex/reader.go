@@ -31,7 +31,7 @@ type Reader struct {
 
 	refreshing sync.Mutex // one refresh at a time
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	view *View
 	seen time.Time // when view was known to be the newest
 	err  error     // why view is not the newest state; nil: it is the newest
@@ -44,7 +44,7 @@ func NewReader(st store.Store, opt ReaderOptions) *Reader {
 }
 
 // Current returns the newest state of the index as a view. If that state cannot be read, it returns
-// an error to log, and the view before or one that covers nothing. The view is never nil. The
+// an error to log, and the view before; the first view covers nothing. The view is never nil. The
 // caller reads entries that the view does not cover from their segments.
 func (r *Reader) Current(ctx context.Context) (*View, error) {
 	if v, err, fresh := r.held(); fresh {

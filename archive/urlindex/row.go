@@ -145,8 +145,8 @@ func checkLine(line []byte) error {
 // parseRow parses a line, with or without its newline.
 func parseRow(line []byte) (*Row, error) { return parseAfter(nil, line) }
 
-// parseAfter is parseRow for a line behind the row before, which may be nil. Rows of one URL follow
-// one another, so what follows from the URL is taken from the row before.
+// parseAfter is parseRow, given the row before the line, or nil. Rows of one URL follow one
+// another, so parseAfter takes from that row what the URL determines.
 func parseAfter(before *Row, line []byte) (*Row, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	if err := checkLine(line); err != nil {

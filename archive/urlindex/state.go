@@ -21,7 +21,7 @@ const (
 	runPrefix   = KeyPrefix + "runs/"
 )
 
-// stateFormat is the format number that this version writes and reads.
+// stateFormat is the format number that this program writes and reads.
 const stateFormat = 1
 
 // state is one entry of the index's log: the JSON object urls/state/<number>.
@@ -124,7 +124,7 @@ func parseState(data []byte, n int64) (s state, err error) {
 // deletes unnamed runs after a day or more.
 const maxAge = 6 * time.Hour
 
-// append adds the state after prev, as Log.Append does, and returns it.
+// append stores s as the state after prev, as Log.Append does, and returns the new entry.
 func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error) {
 	for _, r := range s.Runs {
 		if age := time.Now().Round(0).Sub(r.built.Round(0)); !r.built.IsZero() && age > maxAge {

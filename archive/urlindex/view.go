@@ -93,8 +93,9 @@ func (v *View) begin(ctx context.Context, in Range) (*sortedrun.Merged, error) {
 	return sortedrun.Merge(order, from...), nil
 }
 
-// Blocks returns the number of blocks, of at most BlockRows rows, that a range touches. The number
-// limits the cost of reading the range. Blocks reads only lists of blocks and ignores After.
+// Blocks returns the number of blocks, of at most BlockRows rows, that a range touches. It is an
+// upper limit for the blocks that a walk through the range reads. Blocks reads only lists of blocks
+// and ignores After.
 func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 	total := int64(0)
 	for _, r := range v.runs {

@@ -12,7 +12,7 @@ import (
 // ErrInjected is the error of an injected fault. It says nothing about the outcome.
 var ErrInjected = errors.New("injected fault")
 
-// Outcome is what a Fault makes of a call.
+// Outcome says how a call to a Fault ends.
 type Outcome int
 
 // The outcomes that Decide and DecideRead may return.
@@ -24,7 +24,7 @@ const (
 	Truncates                // half of the bytes are transferred, then the call fails; nothing is stored
 )
 
-// Fault is a Store in which Decide and DecideRead decide how each call fails.
+// Fault is a Store in which Decide and DecideRead decide how each call ends.
 type Fault struct {
 	store.Store
 	// Decide is called before each Put and Delete; it may be called concurrently.

@@ -33,7 +33,7 @@ const (
 	s3Secret = "sheaf-secret"
 )
 
-// S3Servers returns the functions that start the programs that tests run against, by name.
+// S3Servers returns, by name, a start function for each kind of S3 server to test against.
 func S3Servers() map[string]func(t testing.TB) *S3Server {
 	return map[string]func(t testing.TB) *S3Server{"versitygw": StartVersity, "minio": StartMinIO}
 }
