@@ -93,7 +93,7 @@ type Limits struct {
 	Splitters  int           // batches that are split at the same time; 2
 	Poll       time.Duration // longest wait for work if nothing wakes the loops; 5 s
 	Lease      time.Duration // how long a batch stays with a process that stops renewing its lease; 1 min
-	BackoffMin time.Duration // wait after a first failure that may pass by itself; 1 s
+	BackoffMin time.Duration // wait after a first temporary failure; 1 s
 	BackoffMax time.Duration // longest such wait; 5 min
 }
 
@@ -170,7 +170,7 @@ func (i *Ingest) open() (err error) {
 	return err
 }
 
-// build makes the stages.
+// build makes the stages from the options.
 func (i *Ingest) build() {
 	opt := &i.opt
 	leases := opt.Leases

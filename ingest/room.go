@@ -19,7 +19,7 @@ import (
 	"sheaf/internal/settings"
 )
 
-// Settings are those of the room. deploy/sheaf.yaml explains each of them.
+// Settings are the settings of a Room. deploy/sheaf.yaml explains each of them.
 type Settings struct {
 	Uploads struct {
 		Full     int    `mapstructure:"full" want:"20 to 100"`              // fill level of a disk in per cent above which uploads are refused
@@ -51,8 +51,8 @@ const (
 	goOnBelow    = 10            // points in per cent below uploads.full at which uploads are accepted again; the bounds of uploads.full leave room for it
 )
 
-// RoomOptions are those of a Room. Open adds to Options and Receive what follows from the settings
-// and from each other.
+// RoomOptions are the options of a Room. Open sets those fields of Options and Receive that follow
+// from the settings or from each other.
 type RoomOptions struct {
 	Options
 	Receive    receive.Options
@@ -73,7 +73,7 @@ type Room struct {
 	indexer   *upkeep.Indexer
 }
 
-// Open makes a Room, as New makes an Ingest.
+// Open makes a Room. Like New, it finishes what a crash has interrupted.
 func Open(ctx context.Context, opt RoomOptions) (r *Room, err error) {
 	s, in := opt.Settings, &opt.Receive
 	opt.ForeignLimits, opt.Packs, opt.InStore = s.Import, s.Packs, s.Uploads.Accepted == "store"
@@ -103,7 +103,7 @@ func Open(ctx context.Context, opt RoomOptions) (r *Room, err error) {
 	return r, nil
 }
 
-// Register mounts the operations of robots, and behind the gate those of operators.
+// Register mounts the robots' operations and, behind the gate, the operators' operations.
 func (r *Room) Register(router *mux.Router, gate operators.Gate) error {
 	r.Ingest.Register(router, gate)
 	r.collector.Register(router, gate)

@@ -20,7 +20,7 @@ import (
 )
 
 // Robots answers an Acceptor's questions about robots. Its methods may be called concurrently.
-// Their errors may pass by themselves.
+// Their errors may be temporary.
 type Robots interface {
 	// RobotKey returns the public key that verifies the robot's manifests.
 	RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error)
@@ -80,7 +80,7 @@ type Upload struct {
 //
 // Errors: ErrMalformed; *inbox.Incomplete (send the rest); *inbox.Refusal with ReasonBadSignature
 // or ReasonIDReuse (a whole file is kept in the quarantine beside the batch, never in its place).
-// Any other error may pass by itself.
+// Any other error may be temporary.
 func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	key, err := a.opt.Robots.RobotKey(ctx, up.Robot)
 	if err != nil {

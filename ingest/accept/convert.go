@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/files"
 )
 
-// convert converts a foreign file to a batch in a new file, and returns what Infer returns. Records
-// that have no place in a segment go to the store, beside the batch's manifest.
+// convert is Infer for a foreign file: it converts the file to a batch in a new file. Records that
+// have no place in a segment go to the store, beside the batch's manifest.
 func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt ImportOptions) (_ *Found, err error) {
 	dir := a.opt.Buffers.Converting()
 	out, err := os.CreateTemp(dir, "batch-*.tar.gz")

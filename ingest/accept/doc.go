@@ -1,6 +1,6 @@
 // Package accept takes batches over from the receivers: it checks the manifest, moves the file into
-// the buffers and makes the batch received. It reads a file without manifest to its end and makes a
-// manifest for it. It converts a foreign archive to a batch first.
+// the buffers and enters the batch as received. It reads a file without manifest to its end and
+// makes a manifest for it. It converts a foreign archive to a batch first.
 //
 // # Records that are no pages
 //

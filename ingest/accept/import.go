@@ -27,7 +27,7 @@ type Imported struct {
 
 // ImportOptions say how to read a foreign file.
 type ImportOptions struct {
-	Hosts   foreign.HostMap // the host of each folder in a tree of pages; nil: those of Options
+	Hosts   foreign.HostMap // the host of each folder in a tree of pages; nil: Options.Hosts
 	Lenient bool            // leave out what is damaged, and report it
 
 	Collection wire.Collection // the collection to which it belongs; zero: none

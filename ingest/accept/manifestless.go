@@ -38,7 +38,7 @@ func (f *Found) Drop() error {
 // own: see package foreign.
 //
 // If the file is wrong, the error is an *inbox.Refusal; its reason is ReasonTruncated if more bytes
-// could help. Any other error may pass by itself.
+// could help. Any other error may be temporary.
 func (a *Acceptor) Infer(ctx context.Context, up Upload) (*Found, error) {
 	return a.infer(ctx, up, ImportOptions{Hosts: a.opt.ForeignHosts})
 }

@@ -26,7 +26,7 @@ func (a *Acceptor) Recover(ctx context.Context) error {
 }
 
 // placed returns the batches that have files in the buffers but no row. Under the lock, it also
-// deletes folders without a batch file, and those of batches in the store.
+// deletes folders without a batch file, and folders of batches in the store.
 func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 	a.accepting.Lock()
 	defer a.accepting.Unlock()

@@ -40,7 +40,7 @@ type Options struct {
 	inflate inflater // nil: newGunzip; a benchmark compares it with others
 }
 
-// Result is what was found in a file.
+// Result says what a conversion has found in a file.
 type Result struct {
 	Kind      Kind         `json:"kind"`
 	SHA256    string       `json:"sha256"` // of the file as received
@@ -53,13 +53,12 @@ type Result struct {
 	OthersOf  []Stretch    `json:"-"`      // the hosts of the records written to Options.Others; together they cover all bytes
 	Losses                 // of a lenient conversion
 
-	// Aside lists, with reasons, the others that belong to an address but that readers do not find
+	// Aside lists, with reasons, the others that readers would expect at an address and do not find
 	// there.
 	Aside Losses `json:"aside,omitzero"`
 
-	// Unread lists, with reasons, the entries of a WACZ that hold records but were not read, and
-	// those that its datapackage.json names but that are missing. Their offsets are offsets in the
-	// zip.
+	// Unread lists, with reasons, the entries of a WACZ with records that were not read, and
+	// missing entries that its datapackage.json names. Their offsets are offsets in the zip.
 	Unread Losses `json:"unread,omitzero"`
 }
 
@@ -264,8 +263,8 @@ func (c *conversion) preferences(r *archive.Record) {
 	r.Preferences = preference.Of(r.URL, r.HTTP, body)
 }
 
-// refused is reading for errors of storing a record. The file is at fault if the archive refuses
-// the record.
+// refused is like reading, for errors of storing a record. If the archive refuses the record, the
+// file is at fault.
 func (s *input) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)

@@ -13,14 +13,14 @@
 //
 // HTTP responses and resources become pages and error pages. The answer to a request other than GET
 // has the request's method and body in its URL (see FORMAT.md). Revisits stay revisits; their page
-// may be in this file, in another one, or in none that is here. All other records (requests,
-// metadata, warcinfo, conversions, DNS, and records that a segment cannot hold) are the file's
-// others. They are returned unchanged, each as one gzip member, in the order of the file, to be
-// kept beside the batch. Those of an ARC get a WARC header. A response whose body is too long for a
-// record is also returned whole. Result.Aside lists the others that answer for an address but that
-// no reader finds at it. Each stored record keeps its original header: see archive.Record.Original.
-// If the WARC header or the HTTP header does not fit completely, a metadata record among the others
-// has both.
+// may be in this file, in another file, or missing. All other records (requests, metadata,
+// warcinfo, conversions, DNS, and records that a segment cannot hold) are the file's others. They
+// are returned unchanged, each as one gzip member, in the order of the file, to be kept beside the
+// batch. Those of an ARC get a WARC header. A response whose body is too long for a record is also
+// returned whole. Result.Aside lists the others that readers would expect at an address and do not
+// find there. Each stored record keeps its original header: see archive.Record.Original. If the
+// WARC header or the HTTP header does not fit completely, a metadata record among the others has
+// both.
 //
 // Links are found as robots find them (package page).
 //

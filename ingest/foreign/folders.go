@@ -66,7 +66,7 @@ type surveyor struct {
 	beside      []treeMap // host maps at the top
 	inside      []treeMap // host maps in the first directory, which may be a host's
 	noMap       *Error    // about the first file at the top that is no host map
-	noMapInside *Error    // the same in the first directory
+	noMapInside *Error    // noMap for the first directory
 	left        int64     // bytes that further host maps may have
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Limits limit what one file expands to. In addition a file may expand to at most 200 times its own
-// size, or 256 MiB if that is more.
+// Limits bound the expansion of one file. In addition a file may expand to at most 200 times its
+// own size, or 256 MiB if that is more.
 type Limits struct {
 	Bytes   int64 `mapstructure:"max_bytes" want:"above 0"`   // of the inflated file; and of the content that it stands for, which are holes of sparse files and decoded bodies; 0 is DefaultBytes
 	Entries int64 `mapstructure:"max_entries" want:"above 0"` // entries of a tar, or records of a WARC; 0 is DefaultEntries

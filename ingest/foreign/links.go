@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// links adds to r where a page or a redirect leads, found as robots find it. If the page's body
-// cannot be read, the error comes again when the record is stored.
+// links adds a page's links, or a redirect's target, to r. It finds links as robots do. If the
+// page's body cannot be read, the error comes again when the record is stored.
 func (c *conversion) links(r *archive.Record) {
 	header := make(http.Header)
 	head := parseHead(r.HTTP)

@@ -43,8 +43,8 @@ type packing struct {
 }
 
 // opener returns the content of the next member in a reader. The reader must end with
-// io.ErrUnexpectedEOF. The content ends where the member ends, if the member is whole. The next
-// call invalidates the content that the last call returned.
+// io.ErrUnexpectedEOF. The content ends where the member ends, if the member is whole. Each call
+// invalidates the previous call's content.
 type opener func(in *bufio.Reader) (io.Reader, error)
 
 // gzipped is the packing of a gzip file.

@@ -171,7 +171,7 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 // fatal is an error that ends the conversion.
 type fatal struct{ error }
 
-// lose lists err as a loss. It returns an error that a lenient conversion must not leave out.
+// lose lists err as a loss, or returns it if a lenient conversion must not leave it out.
 func (s *salvaging) lose(at spot, url string, err error) error {
 	var f fatal
 	var hole *gap

@@ -26,8 +26,8 @@ func (r *warcRecord) url() string            { return strings.Trim(r.get("WARC-T
 // date returns the record's WARC-Date.
 func (r *warcRecord) date() (time.Time, error) { return r.time("WARC-Date") }
 
-// dateLayouts are the forms of dates: those of WARC/1.1, of any precision, and those of WARC/0.17
-// writers.
+// dateLayouts are the forms of dates: WARC/1.1's forms, of any precision, and WARC/0.17 writers'
+// forms.
 var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "2006-01-02T15:04:05", "20060102150405"}
 
 // time returns the time in a field. For a less precise time, such as a day, it returns the

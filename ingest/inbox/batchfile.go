@@ -24,8 +24,8 @@ type Limits struct {
 // smaller, the verifier would make a reader of its own.
 const readAhead = 256 << 10
 
-// views are forms of a segment. Their sizes and digests are computed while the segment is read; of
-// archive.Files only the size is.
+// views are the views of a segment that are measured and hashed while the segment is read.
+// archive.Files is only measured.
 var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
 // BatchFile verifies a batch file: its hosts, several at once, its end, and its digest. Its methods

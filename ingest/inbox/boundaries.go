@@ -8,7 +8,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// Env has what every stage works with.
+// Env has the ledger, the files, the log and the clock of all stages.
 type Env struct {
 	Ledger   *Ledger
 	Buffers  Dir
@@ -87,7 +87,7 @@ func (b Bell) Ring() {
 	}
 }
 
-// Backoff is the wait after failures that may pass by themselves.
+// Backoff is the wait after temporary failures.
 type Backoff struct {
 	Min, Max time.Duration // after the first, and after many
 }

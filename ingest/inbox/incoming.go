@@ -8,11 +8,11 @@ import (
 	"sheaf/internal/db"
 )
 
-// The ledger knows every name under which objects of a batch that is not published may lie in the
-// store: Batch.Incoming has the names in use, and a table lists the others. A name is listed before
-// its objects are stored. When a batch adopts the name, the same transaction strikes it off the
-// list, and fails if the name is doomed by then. So a crash leaves no unknown objects, and nothing
-// is deleted that a batch may still adopt.
+// The ledger knows every name under which an unpublished batch's objects may lie in the store:
+// Batch.Incoming has the names in use, and a table lists the others. A name is listed before its
+// objects are stored. When a batch adopts the name, the same transaction strikes it off the list,
+// and fails if the name is doomed by then. So a crash leaves no unknown objects, and nothing is
+// deleted that a batch may still adopt.
 
 // Announce lists a name whose objects are about to be stored.
 func (l *Ledger) Announce(ctx context.Context, name string, now time.Time) error {

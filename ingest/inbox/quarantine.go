@@ -66,8 +66,8 @@ func (q *Quarantine) Put(ctx context.Context, b *Batch, r *Refusal) error {
 }
 
 // PutRefused keeps a refused upload under the row b, with an ID that no batch has. If the row
-// exists already, PutRefused does nothing, because one copy is enough. Other errors are those of
-// Enter.
+// exists already, PutRefused does nothing, because one copy is enough. Its errors are those of
+// Env.Enter.
 func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, path string, signed []byte) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

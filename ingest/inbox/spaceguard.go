@@ -93,8 +93,8 @@ func NewGuard(disks []Disk, marks Marks, retry time.Duration, unsplit func() (in
 func (g *Guard) RetryAfter() time.Duration { return g.retry + rand.N(2*g.retry) }
 
 // Reserve reserves room for an upload that is about to begin, and replaces an earlier reservation
-// of the same name. It returns *Full if a disk, with all reservations, would pass the upper mark,
-// if the guard waits for it to come down to the lower mark, or if the owner's share is used up.
+// of the same name. It returns *Full if a disk, with all reservations, would pass the upper mark or
+// has to come down to the lower mark first, or if the owner's share is used up.
 func (g *Guard) Reserve(name string, c SpaceClaim) error { return g.reserve(name, c, false) }
 
 // Extend is Reserve for an upload that has begun. Neither the lower mark nor its owner's other
@@ -147,7 +147,7 @@ func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
 	return nil
 }
 
-// ownShare is the part that one owner may claim of the room that the others leave on a disk.
+// ownShare limits one owner's claims to a part of the room that the others leave on a disk.
 // ownLeast is the part of the whole disk that an owner may claim in any case; a disk that is almost
 // full stops all owners alike.
 const (

@@ -18,7 +18,7 @@ type Claim struct {
 	Holder  string
 	Now     time.Time
 	Lease   time.Duration
-	Backoff time.Duration // the longest time for which a batch is ever postponed
+	Backoff time.Duration // the longest time by which a batch is postponed
 }
 
 // Claim moves the batch that has waited longest to pre-split and leases it to the holder. It counts
@@ -95,8 +95,7 @@ func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Ti
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), detail, b.ID, b.token)
 }
 
-// Postpone ends the lease after a failure that may pass by itself. The batch may be claimed again
-// from until on.
+// Postpone ends the lease after a temporary failure. The batch may be claimed again from until on.
 func (l *Ledger) Postpone(ctx context.Context, b *Batch, until time.Time, cause error) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET failures = failures + 1, not_before = ?, last_error = ?, lease_until = 0

@@ -66,8 +66,8 @@ func (p *Publisher) Ready(express bool) {
 }
 
 // lookForUrgent is how often Due looks for express batches while the window is shut. Ready
-// announces this process's express batches. Due looks for those that another process split before
-// that process died.
+// announces this process's express batches. Due looks for the express batches of processes that
+// died after they had split them.
 const lookForUrgent = 10 * time.Minute
 
 // Outside the window, at most one edition comes each betweenExpress in the long run, and up to
@@ -117,8 +117,8 @@ func (p *Publisher) Now(ctx context.Context) (v catalog.Version, n int, err erro
 	return p.publish(ctx, always, false)
 }
 
-// Recall sends a robot's unpublished batches back to be split once more, so that they are judged by
-// what is known of the robot now. It waits until no process publishes.
+// Recall sends a robot's unpublished batches back to be split once more, so that they are judged
+// anew. It waits until no process publishes.
 func (p *Publisher) Recall(ctx context.Context, robot string) error {
 	return p.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, _ int64) error {
 		n, err := p.opt.Ledger.Recall(ctx, robot, p.opt.Now())

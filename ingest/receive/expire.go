@@ -11,16 +11,16 @@ func (us *uploads) expire(before time.Time) {
 	}
 }
 
-// makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter. So
-// abandoned uploads cannot fill the disk. It spares the upload named except, and returns false if
-// there is nothing to delete.
+// makeRoom deletes the upload that has not grown for the longest time, if that time is longer than
+// yieldAfter. So abandoned uploads cannot fill the disk. It spares the upload named except, and
+// returns false if there is nothing to delete.
 func (us *uploads) makeRoom(except string) bool {
 	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }
 
-// deleteOldest deletes the upload that has not grown for longest. It spares uploads that have grown
-// since before, are being written, or are named except. It returns false if there is nothing to
-// delete.
+// deleteOldest deletes the upload that has not grown for the longest time. It spares uploads that
+// have grown since before, are being written, or are named except. It returns false if there is
+// nothing to delete.
 func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	var oldest *upload
 	touched := before

@@ -133,7 +133,7 @@ func entryOf(st status) ftp.Entry {
 	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}
 }
 
-// List yields the incomplete uploads. It does not stop their writers.
+// List yields the robot's incomplete uploads over FTP. It does not stop their writers.
 func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, error] {
 	return func(yield func(ftp.Entry, error) bool) {
 		if path != "/" {

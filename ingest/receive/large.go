@@ -31,7 +31,7 @@ func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) erro
 
 // largeOnes are the large manifests under way.
 type largeOnes struct {
-	places chan struct{} // has an element for each of them
+	places chan struct{} // has an element for each
 
 	mu     sync.Mutex      // guards robots
 	robots map[string]bool // robots that send one, or wait for a place

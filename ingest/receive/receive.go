@@ -56,10 +56,10 @@ type Options struct {
 	Refused func(ctx context.Context, robot, why string)
 
 	Disks        []inbox.Disk  // disks that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
-	Marks        inbox.Marks   // fill levels of the disks; zero: the usual ones
+	Marks        inbox.Marks   // fill levels of the disks; zero: inbox's defaults
 	RetryAfter   time.Duration // a robot without room tries again after one to three times this; 0 is a minute
 	AbandonAfter time.Duration // an upload without progress is deleted after this time; 0 is 14 days
-	YieldAfter   time.Duration // the same while room is short; 0 is 6 hours
+	YieldAfter   time.Duration // AbandonAfter while room is short; 0 is 6 hours
 	Stall        time.Duration // an HTTP upload without progress is disconnected after this time; 0 is a minute
 
 	// If Quiet is set, files may come by FTP without a manifest and under any name. A file that has
@@ -72,8 +72,8 @@ type Options struct {
 	Least  int64         // 0: any rate is allowed
 	Window time.Duration // 0 is 5 minutes
 
-	// Stopping is closed when the service begins to stop: uploads over HTTP end then, with what has
-	// come kept, and robots go on later. nil: uploads do not end.
+	// Stopping is closed when the service begins to stop: uploads over HTTP end then, keep the
+	// bytes that have come, and go on later. nil: uploads do not end.
 	Stopping <-chan struct{}
 
 	// Boundary is as in ingest.Options, with the names that Boundaries returns.

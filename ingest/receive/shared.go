@@ -12,8 +12,8 @@ import (
 )
 
 // ownDir locks and returns the first of the directories receive, receive-1, … that no other process
-// uses. The lock lasts until the process ends. A process that starts after another has died
-// therefore finds and continues the other's uploads.
+// uses. The lock lasts until the process ends. So a process that starts later finds and continues
+// the uploads of a process that has died.
 func ownDir(buffers string) (dir string, lock *os.File, err error) {
 	for n := 0; ; n++ {
 		dir = filepath.Join(buffers, "receive")

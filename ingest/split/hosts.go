@@ -23,9 +23,9 @@ const maxAhead = time.Hour
 // may differ by more than was measured, and a page may have been under way.
 const maxLate = 10 * time.Minute
 
-// judge makes the checks that need no reading of the file. until has the time at which the robot
-// lost each host that it has no more. left has the hosts that are left out because the robot did
-// not have them. If all hosts are left out, or another check fails, the batch is refused, and an
+// judge makes the checks that need no reading of the file. until has, for each host that the robot
+// has lost, the time of the loss. left has the hosts that are left out because the robot did not
+// have them. If all hosts are left out, or another check fails, the batch is refused, and an
 // operator may release it.
 func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
@@ -242,8 +242,8 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	return a.entry(h, sum, object, 0), nil
 }
 
-// entry returns the catalog entry of a verified host's segment. The segment begins at the offset at
-// in the object.
+// entry returns the catalog entry of a verified host's segment. at is the segment's offset in the
+// object.
 func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
 	e := catalog.SegmentEntry{
 		Host: h.Name, Object: object, Offset: at, Length: sum.Size,

@@ -128,7 +128,7 @@ type attempt struct {
 
 // split verifies the batch and stores its hosts. It reads the file twice at the same time: for the
 // file's digest, and for the hosts, several at once. A *inbox.Refusal says what is wrong with the
-// batch; any other error may pass by itself.
+// batch; any other error may be temporary.
 func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	m, _, err := s.opt.Manifest(ctx, b)
 	if err != nil {
