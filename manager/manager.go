@@ -54,7 +54,7 @@ type Options struct {
 	Log       *slog.Logger       // nil: discards
 }
 
-// Settings are those of the room. deploy/sheaf.yaml explains each of them.
+// Settings are the room's settings. deploy/sheaf.yaml explains each of them.
 type Settings struct {
 	Hosts    hosts.Policy       `mapstructure:"hosts"`
 	Balance  levelling.Settings `mapstructure:"balance"`

@@ -68,8 +68,8 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 	})
 }
 
-// alone answers each robot one request of a kind at a time. A second one meanwhile gets a 429,
-// because such requests cost work, and each robot has one share of it.
+// alone answers each robot only one request of a kind at a time, because such requests cost much
+// work. A second request meanwhile gets a 429.
 func (m *Manager) alone(f robotHandler) robotHandler {
 	var busy sync.Map // the robots that are being answered
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {

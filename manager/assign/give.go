@@ -94,9 +94,9 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 }
 
 // assignWaiting gives each group of waiting hosts to a robot: to the robot that already has hosts
-// of the group, else to the robot that they are pinned to, else to the robot, of those that are not
-// silent, that is expected to finish the group first. Costly groups go first, so that small groups
-// can even out the loads. Without robots the hosts go on waiting.
+// of the group, else to the robot that they are pinned to, else to the robot that is expected to
+// finish the group first. Silent robots do not count for the last rule. Costly groups go first, so
+// that small groups can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)
 	if err != nil || len(groups) == 0 {
@@ -156,7 +156,7 @@ func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string) error {
 	return err
 }
 
-// group is hosts that go to one robot.
+// group sums up hosts that go to one robot.
 type group struct {
 	name       string
 	hosts      int64

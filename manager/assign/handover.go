@@ -36,9 +36,9 @@ const wantedHandover = `h.copies = 1 AND h.parts = 1
 	AND (EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ?)
 		OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))`
 
-// PutHandover keeps a robot's hand-over of a host for the robot that gets the host. The first robot
-// must have the host or have just lost it. The hand-over replaces an earlier one. The caller has
-// checked the robot's signature. body is what wire.OpenHandover returned; it is not read if the
+// PutHandover keeps a robot's hand-over of a host for the robot that gets the host. The sending
+// robot must have the host or have just lost it. The hand-over replaces an earlier one. The caller
+// has checked the robot's signature. body is what wire.OpenHandover returned; it is not read if the
 // same hand-over is kept already. If reading it fails, PutHandover returns a *WrongBodyError and
 // the earlier hand-over stays.
 func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body io.Reader) error {

@@ -23,9 +23,10 @@ import (
 // endless stands for the end of a lease without end, in Unix ms.
 const endless = int64(1) << 62
 
-// hold enters a hold for each robot that is about to lose a host, and for each other robot that
-// shares the host and so gets another share. where is an SQL condition on the assignments a and the
-// hosts h. publish removes the holds of robots that cannot be visiting the host.
+// hold enters a hold for each robot that is about to lose a host. It also enters a hold for each
+// other robot that shares the host, because its share changes. where is an SQL condition on the
+// assignments a and the hosts h. publish removes the holds of robots that cannot be visiting the
+// host.
 func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 	g, err := t.Generation(ctx)
 	if err != nil {
@@ -50,8 +51,8 @@ func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 }
 
 // settleHolds makes this transaction's holds last to the end of their robot's lease. It ends the
-// holds of robots that cannot be visiting the hosts, and renames those of Disown. It runs after the
-// robots' rows have changed, so that no lease is renewed meanwhile.
+// holds of robots that cannot be visiting the hosts, and renames the holds of robots given to
+// Disown. It runs after the robots' rows have changed, so that no lease is renewed meanwhile.
 func (t *Tx) settleHolds(ctx context.Context) error {
 	over := db.Millis(t.now().Add(-wire.LeaseMargin(t.lease)))
 	for robot := range t.held {
@@ -155,8 +156,8 @@ func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 
 // SetBack repairs times that were noted while the clock was ahead, after it was set back. By these
 // times robots were heard of in the future, and their leases and holds would last too long. SetBack
-// shortens each to what was left of it when its robot was last heard of. Tenures that have ended in
-// the future end now.
+// shortens each lease and hold to what was left of it when its robot was last heard of. Tenures
+// that have ended in the future end now.
 func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
 	const clockError, seenEvery = 5 * time.Minute, time.Minute // seenEvery: how precisely robots.seen is kept
 	limit, ms := db.Millis(now.Add(clockError)), db.Millis(now)

@@ -140,8 +140,8 @@ type pace struct {
 	pages              int
 }
 
-// pacesFor returns what operators have set for the robot's hosts, by host. CROSS JOIN makes SQLite
-// begin with the hosts for which something is set, which are few.
+// pacesFor returns the paces that operators have set for the robot's hosts, by host. CROSS JOIN
+// makes SQLite begin with the hosts for which something is set, which are few.
 func pacesFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]pace, error) {
 	found := map[string]pace{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -158,7 +158,7 @@ func pacesFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]pace, e
 	return found, err
 }
 
-// omitsFor returns what the robot must leave out, by host.
+// omitsFor returns the paths that the robot must leave out, by host.
 func omitsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string][]string, error) {
 	found := map[string][]string{}
 	return found, db.Each(ctx, tx, func(rows *sql.Rows) error {

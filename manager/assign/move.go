@@ -15,9 +15,9 @@ type Transfer struct {
 }
 
 // Move moves groups between robots and returns how many hosts it has moved. Each group may occur
-// once. A group stays if From no longer has one of its hosts in slot 0, if To has one already, or
-// if one is pinned to another robot that takes part. One call for many transfers costs much less
-// than many calls.
+// once. A group stays if From no longer has all of its hosts in slot 0, or if To already has any of
+// them. It also stays if any of them is pinned to another robot that takes part. One call for many
+// transfers costs much less than many calls.
 func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err error) {
 	var hosts []string
 	for _, m := range transfers {

@@ -10,11 +10,11 @@ import (
 )
 
 // A pin is an operator's choice of the robot that collects a host. It holds for all hosts of the
-// group. While the robot takes part, nothing moves its pinned hosts to another one. While it does
-// not, other robots have them.
+// group. While the robot takes part, nothing moves its pinned hosts to another robot. While it
+// takes no part, other robots have them.
 
 // Pin pins all hosts of a group to a robot, gives them to the robot if it takes part, and returns
-// the accepted ones. An empty robot takes the pin back.
+// the group's accepted hosts. An empty robot removes the pin.
 func (t *Tx) Pin(ctx context.Context, group, robot, reason string) (hosts []string, err error) {
 	if robot == "" {
 		reason = ""
@@ -29,7 +29,7 @@ func (t *Tx) Pin(ctx context.Context, group, robot, reason string) (hosts []stri
 }
 
 // Joined extends a pin to all hosts of a group after a host has joined it: the group's pin or, if
-// it had none, the host's.
+// the group had none, the host's pin.
 func (t *Tx) Joined(ctx context.Context, group, host string) error {
 	var robot, reason string
 	err := t.QueryRowContext(ctx, `

@@ -40,7 +40,7 @@ func HeldForProbe(robot string) (where string, args []any) {
 
 // HoldForProbe keeps all other robots away from a host's address, so that the robot may measure the
 // host. Call it again until may is true: then no other robot visits the address for ProbeTime.
-// tooLong is true, and the robot has no hold, if that took longer than ProbeWait, if the host's
+// tooLong is true, and the robot has no hold, if the wait took longer than ProbeWait, if the host's
 // address changed, or if another robot is to measure there. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
 	now := a.now()
@@ -79,7 +79,7 @@ func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may
 	return may, false, address, err
 }
 
-// EndProbes ends a robot's holds for probes of hosts.
+// EndProbes ends a robot's holds for probes of the hosts.
 func (a *Assignments) EndProbes(ctx context.Context, robot string, hosts []string) error {
 	return a.Change(ctx, func(t *Tx) error {
 		for _, host := range hosts {

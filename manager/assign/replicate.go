@@ -15,10 +15,10 @@ import (
 var ErrReplication = fmt.Errorf("a host is either copied to, or split among, 1 to %d robots", wire.MaxShares)
 
 // Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of them
-// has the host in slot 0, with its group, and moves like the robot of any host. The others have
-// slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of the slots. If fewer
-// robots than Parts can be found, they divide the whole host among them. A number of 0 leaves the
-// present one.
+// has the host in slot 0, with its group, and may be replaced like the robot of any host. The
+// others have slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of the
+// slots. If fewer robots than Parts can be found, they divide the whole host among them. A number
+// of 0 leaves the present one.
 type Replication struct {
 	Copies int // robots that each collect all of the host, to be compared
 	Parts  int // number of robots among which its URLs are divided by hash; 1: one robot, until the plan finds the host too large

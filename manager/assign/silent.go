@@ -83,7 +83,7 @@ func Silent(ctx context.Context, q db.Queryer, now time.Time) (robots []string, 
 // LeaveSilent moves hosts from silent robots to other robots and returns how many. It moves only
 // hosts whose group the robot was never sent, because a silent robot may be visiting the rest until
 // its lease is over. It leaves hosts that several robots have, and hosts that are pinned to the
-// silent one.
+// silent robot.
 func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int, err error) {
 	silent, err := Silent(ctx, a.db, now)
 	if err != nil || len(silent) == 0 {
@@ -108,8 +108,8 @@ func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int
 	return hosts, err
 }
 
-// unsentOf returns the hosts of the given robots that are not pinned to them, if the robot was sent
-// no host of the group and has no host of the group that is to have several robots.
+// unsentOf returns hosts of the given robots. It returns a host if the host is not pinned to its
+// robot, and if the robot was sent no host of the group and has no replicated host of the group.
 func unsentOf(ctx context.Context, q db.Queryer, robots []string) ([]string, error) {
 	return db.Column[string](ctx, q, `
 		SELECT a.host FROM robots r CROSS JOIN assignments a CROSS JOIN hosts h

@@ -19,7 +19,8 @@ const MaxAhead = 24 * time.Hour
 
 // HeldUntil returns the time until which the robot may have visited each of the hosts. Hosts that
 // it never had are left out; the zero time means that it may still visit the host. Times are by the
-// robot's clock; its last heartbeat before then told how far that clock was ahead.
+// robot's clock: they include by how much it was ahead, as the robot's last heartbeat before the
+// end told.
 func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
 	until := make(map[string]time.Time)
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {

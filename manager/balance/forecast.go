@@ -24,7 +24,8 @@ type Need struct {
 	Binds   Bind    // the limit of most of these pages: ByWidth or ByLine. More robots help against it
 
 	// However many robots there are, some addresses are not through in a night, because the chain
-	// of their visits takes longer. These are their parts of all addresses and of all pages.
+	// of their visits takes longer. LongAddresses is their part of all addresses. LatePages is the
+	// part of all pages that come after the night's end.
 	LongAddresses, LatePages float64
 
 	Longest float64 // the longest chain of the sample, in ms

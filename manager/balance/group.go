@@ -24,8 +24,8 @@ func Groups(hosts int, group func(j int) string) (of []int, members [][]int) {
 
 // Split returns into how many parts, by the hash of the URL, host j must be split among robots so
 // that each part fits into the window (paper 001, 6.1). It returns 1 if the whole host fits or the
-// window is not known, and never more than most. Together the parts keep the host's interval: with
-// n parts, each robot waits n intervals between visits.
+// window is not known, and never more than most or than robots. Together the parts keep the host's
+// interval: with n parts, each robot waits n intervals between visits.
 func Split(cost Func, robots, j int, windowMs float64, most int) int {
 	least := math.Inf(1)
 	for i := range robots {

@@ -58,7 +58,7 @@ func (w Work) Join(o Work) Work {
 }
 
 // Chain returns the time in ms that the visits to one address take, one after the other. If the
-// line is the limit, it assumes transfers at full speed: those that were measured shared the line
+// line is the limit, it assumes transfers at full speed: the measured transfers shared the line
 // with others.
 func (p Pace) Chain(w Work) float64 {
 	ms := w.MS

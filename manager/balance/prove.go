@@ -121,8 +121,8 @@ func (p *prover) climb(step int) bool {
 	return true
 }
 
-// branching returns the host to try next: of those that are not being tried, the one with the
-// highest priced cost at its cheapest robot; -1: none is left.
+// branching returns the host to try next: the untried host with the highest priced cost at its
+// cheapest robot; -1: no host is left.
 func (p *prover) branching() int {
 	best, most := -1, 0.0
 	for j := range p.at {
@@ -137,8 +137,8 @@ func (p *prover) branching() int {
 	return best
 }
 
-// next returns the robot where host j is cheapest, of those that have room and were not tried; -1:
-// none.
+// next returns the robot where host j is cheapest, of the untried robots that have room; -1: there
+// is no such robot.
 func (p *prover) next(j int, tried []bool) int {
 	best, least := -1, math.Inf(1)
 	for i := range p.c.Robots {

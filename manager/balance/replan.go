@@ -100,7 +100,7 @@ func (r *replanner) tryFrom(from Plan, improve func(s *search)) {
 	r.best.Plan, r.best.Makespan, r.moves = plan, ms, n
 }
 
-// easeOften tries search.ease in different ways. It does so for small plans only, because each step
+// easeOften tries search.ease in different ways. It does nothing for large plans, because each step
 // looks at every pair.
 func (r *replanner) easeOften(rounds int) {
 	if !r.c.small() {

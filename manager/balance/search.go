@@ -110,9 +110,9 @@ func (s *search) repair(target float64) {
 	}
 }
 
-// elsewhere returns the other robot where host j is cheapest, of those whose loads then stay within
-// the target. regret is how much more the host costs there than at robot i, at the prices; +Inf if
-// there is no such robot. If no candidate has room, it looks at all robots.
+// elsewhere returns the robot, except i, where host j is cheapest at the prices. The robot's load
+// must stay within the target. regret is how much more the host costs there than at robot i, at the
+// prices; +Inf if there is no such robot. If no candidate has room, it looks at all robots.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -130,8 +130,8 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	return to, regret - s.c.all(i, j)*s.price[i]
 }
 
-// anywhere returns the other robot that is cheapest at the prices, of all robots that have room for
-// host j below the target, and the priced cost of the host there; +Inf if no robot has room.
+// anywhere looks at all robots, except i, that have room for host j below the target. It returns
+// the cheapest robot at the prices, and the host's priced cost there; +Inf if no robot has room.
 func (s *search) anywhere(j, i int, target float64) (to int, priced float64) {
 	priced = math.Inf(1)
 	if s.row == nil {

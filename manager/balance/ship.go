@@ -8,7 +8,8 @@ type Ship struct {
 	Load     float64
 }
 
-// Sums are what the robots of a tree have and what they should have.
+// Sums say how much load each robot of a tree should have, and how much it should pass to its
+// parent.
 type Sums struct {
 	Order  []int     // the robots, parents first
 	Parent []int     // of each robot; -1: the root

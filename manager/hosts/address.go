@@ -149,8 +149,8 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	return t.Joined(ctx, group, host)
 }
 
-// joinGroup makes a host that is about to join a group wait for a new robot, if another robot has
-// the group. The database must still name the host's old group: its robot may go on visiting that
+// joinGroup prepares a host to join a group. If another robot has the group, the host waits for a
+// new robot. The database must still name the host's old group: its robot may go on visiting that
 // address for a while.
 func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
 	owner, err := assign.OwnerOf(ctx, t, group)

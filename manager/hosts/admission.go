@@ -73,9 +73,9 @@ func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) 
 	return report, err
 }
 
-// lookUpNew returns the addresses that the rules give, and looks up the other hosts that are new
-// and will be collected, unless they are more than lookUpNow. It runs before any transaction is
-// open.
+// lookUpNew returns addresses of hosts. It takes the addresses that the rules give. It looks up the
+// other hosts that are new and will be collected, unless they are more than lookUpNow. It runs
+// before any transaction is open.
 func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (map[string]addresses, error) {
 	exists, err := knownHosts(ctx, r.db, names, "")
 	if err != nil {

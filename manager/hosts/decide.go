@@ -12,9 +12,9 @@ import (
 )
 
 // DecideRequest accepts or refuses Pending hosts that robots found. It is the body of POST
-// /v1/admin/hosts/decide. It applies to the hosts named, and to other pending hosts that match all
-// of Domain, FoundBy and Part that are given. If none of these three is given, All selects every
-// pending host.
+// /v1/admin/hosts/decide. It applies to the named hosts, and to all pending hosts that match
+// Domain, FoundBy and Part, as far as these are given. If none of the three is given, All selects
+// every pending host.
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`

@@ -48,7 +48,7 @@ func New(d *sql.DB, assignments *assign.Assignments, policy Policy, resolver Res
 	return &Registry{d, assignments, policy, resolver, log}
 }
 
-// Host is what operators see of a host.
+// Host is a host as operators see it.
 type Host struct {
 	Name      string    `json:"name"`
 	State     State     `json:"state"`

@@ -11,8 +11,8 @@ import (
 )
 
 // worthwhile is the number of the giver's heartbeats that the rest of its work must take. A host
-// that moves is not visited for about two heartbeats, until its robot has stopped and the other
-// begins.
+// that moves is not visited for about two heartbeats, until its old robot has stopped and its new
+// robot begins.
 const worthwhile = 6
 
 // begunGroup has a robot's hosts of one group that the robot has begun and not finished.

@@ -1,11 +1,11 @@
-// Package levelling decides from the costs of hosts which robot collects which host, and carries it
-// out.
+// Package levelling decides from the costs of hosts which robot collects which host, and moves the
+// hosts accordingly.
 //
 // Once a day it makes a plan for all hosts (Rebalance). While the robots work, it hands on hosts
 // that were not begun: to idle robots, and along the robots' tree if backlogs differ (paper 000,
 // 3.3). It takes hosts from a robot only when the robot's heartbeat has just said which hosts it
-// has begun. At any other time the robot might begin a host that is being moved, and its pages
-// would be handed over for nothing. Hosts that were begun go to idle robots only from a robot that
+// has begun. At any other time the robot might begin a host that is being moved, and would fetch
+// the host's pages for nothing. Hosts that were begun go to idle robots only from a robot that
 // cannot visit them as often as it may.
 //
 // Package balance makes the decisions, without side effects. This package reads its input from the

@@ -24,8 +24,8 @@ type RobotEnd struct {
 	InParts      float64 `json:"in_parts_ms,omitempty"`      // if two robots shared Host and its interval
 }
 
-// readPaces reads the limits of the robots. A robot that was never seen at work gets the median of
-// the others. If no robot was, each is assumed to make one transfer at a time.
+// readPaces reads the limits of the robots. A robot that was never seen at work gets the medians of
+// the other robots. If no robot was seen at work, each is assumed to make one transfer at a time.
 func (s *snapshot) readPaces(ctx context.Context, tx *sql.Tx) error {
 	known, err := readPaces(ctx, tx)
 	if err != nil {

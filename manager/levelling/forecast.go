@@ -75,8 +75,8 @@ func (l *Leveller) Forecast(ctx context.Context, hosts, pages int64, window time
 	return f, nil
 }
 
-// demand returns what is to be collected: hosts like those of the snapshot, scaled to the average
-// number of pages that is asked for.
+// demand returns what is to be collected: hosts like those of the snapshot, scaled to the wanted
+// average number of pages.
 func (f *Forecast) demand(s *snapshot) balance.Demand {
 	each := float64(f.Pages) / float64(f.Hosts)
 	var pages, kb, ms float64

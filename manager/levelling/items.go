@@ -101,7 +101,7 @@ func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance
 	return err
 }
 
-// moved counts the hosts that a plan moves.
+// moved counts the hosts that a plan moves, including waiting hosts that it places.
 func (it *items) moved(to balance.Plan) (n int) {
 	for k := range to {
 		if it.from[k] != to[k] {

@@ -54,7 +54,7 @@ type robotTree struct {
 	made   time.Time
 }
 
-// Leveller assigns hosts to robots. It may be used by many goroutines at once, but Level by one.
+// Leveller assigns hosts to robots. Many goroutines may use it at once, but only one calls Level.
 type Leveller struct {
 	db          *sql.DB
 	assignments *assign.Assignments

@@ -24,7 +24,7 @@ type Plan struct {
 	Makespan   float64   `json:"makespan_ms"`    // ms of collecting until the last robot ends
 	Before     float64   `json:"before_ms"`      // the same if nothing moved
 	Bound      float64   `json:"lower_bound_ms"` // no plan ends sooner
-	Moved      int       `json:"moved"`          // number of hosts that move
+	Moved      int       `json:"moved"`          // hosts that move or are placed
 	Probes     int       `json:"probes"`         // number of pairs to be measured because they could change the plan
 	Why        []string  `json:"explanation,omitempty"`
 	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
@@ -163,8 +163,7 @@ func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Optio
 	return context.Cause(ctx)
 }
 
-// sooner is the part of the present night's length in which a new plan must end. Otherwise nothing
-// moves.
+// sooner is the part of the present night's length in which a new plan must end, or nothing moves.
 const sooner = 0.99
 
 // begun returns the hosts that stay where they are: hosts that a robot has begun in its cycle and
@@ -233,7 +232,7 @@ func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 	}
 }
 
-// keepSlow stores the robots' factors.
+// keepSlow stores the snapshot's slow of each robot.
 func keepSlow(ctx context.Context, t *assign.Tx, s *snapshot) error {
 	for i, robot := range s.robots {
 		if _, err := t.Exec(ctx, `UPDATE robots SET slow = ? WHERE name = ?`, s.slow[i], robot); err != nil {
@@ -325,8 +324,7 @@ func (s *snapshot) named(sentences []string, groups [][]int) []string {
 	return sentences
 }
 
-// lateBy is the delay after which a plan waits for the next day, because the robots have begun to
-// work.
+// lateBy is the delay after which a plan waits for the next day, because robots are at work.
 const lateBy = time.Hour
 
 // PlanToday makes the day's plan if it is due. If it made none, plan.Made is zero. It may have to

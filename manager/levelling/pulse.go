@@ -128,8 +128,8 @@ func (w week) open(hour int) bool {
 	return true
 }
 
-// end returns the time at which a robot has collected for the time long, beginning at the time from
-// and only in the hours of its window. It returns false if that is not within a month.
+// end returns the time at which a robot that begins at from has collected for the duration long,
+// only while its window is open. It returns false if that takes more than a month.
 func (w week) end(from time.Time, long time.Duration) (time.Time, bool) {
 	for range 31 * 24 {
 		next := from.Truncate(time.Hour).Add(time.Hour)

@@ -87,7 +87,7 @@ func (list Samples) Add(s Sample) Samples {
 const outlier = 4
 
 // Distance returns the host's distance in ms per KB, without outliers, and the outliers. It ignores
-// samples below 1 KB, and returns 0 if all are.
+// samples below 1 KB, and returns 0 if there are no larger samples.
 func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	rated := slices.DeleteFunc(slices.Clone(list), func(s Sample) bool { return s.Bytes < 1024 })
 	if len(rated) == 0 {

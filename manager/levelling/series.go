@@ -28,8 +28,8 @@ type Point struct {
 // near it, and the days of a month add up to less than an int64 holds.
 const fullSeries = 1 << 57
 
-// noteSeries adds a heartbeat to the counts of the robot's hour and day. Hours are kept as long as
-// those of transfer rates. Days are kept for ever: 365 rows for each robot and year.
+// noteSeries adds a heartbeat to the counts of the robot's hour and day. Hours are kept for
+// transfers.KeepHours. Days are kept for ever: 365 rows for each robot and year.
 func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot string, before, now pulse, hb wire.Heartbeat) error {
 	since := func(had, has int64) int64 { // counts start again with each cycle, and when the program starts
 		if before.at == 0 || before.cycle != hb.Cycle || has < had {

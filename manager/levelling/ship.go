@@ -58,10 +58,10 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 	return nil
 }
 
-// shipTo moves groups with at most so many URLs from the giver to a neighbour, beginning with those
-// that are relatively nearest to the neighbour. end has the time at which each robot will be done.
-// URLs are not time: as in balance.Take, a group stays if it costs several times as much at the
-// neighbour, or would be done later there.
+// shipTo moves groups from the giver to a neighbour, the relatively nearest groups first. urls is
+// the number of URLs that they may have together. end has the time at which each robot will be
+// done. URLs are not time: as in balance.Take, a group stays if it costs several times as much at
+// the neighbour, or would be done later there.
 func (h *handover) shipTo(to int, urls float64, end []float64) {
 	c, from := h.groups.costs, h.giver
 	var held []int

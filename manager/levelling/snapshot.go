@@ -40,7 +40,7 @@ type snapshot struct {
 	estimates doubt  // of estimated distances
 }
 
-// night is what collecting a host for one night takes and brings.
+// night is a host's transfer time, bytes and requests in one night.
 type night struct {
 	weight float64 // ms at the median robot
 	kb     float64

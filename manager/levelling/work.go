@@ -57,8 +57,8 @@ func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w 
 	return w, nil
 }
 
-// ends returns the time, in ms from now, at which each robot will have finished the hosts that it
-// has begun and the groups that the plan gives it.
+// ends returns the ms from now until each robot has finished the hosts that it has begun and the
+// groups that the plan gives it.
 func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
 	end := slices.Clone(w.busy)
 	for n, i := range plan {

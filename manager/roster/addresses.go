@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Bounds of what is kept of robots' addresses.
+// Limits for the kept addresses of robots.
 const (
 	// AddressesKept is how long a robot's address is kept after its last heartbeat.
 	AddressesKept = 90 * 24 * time.Hour
@@ -22,7 +22,7 @@ const (
 )
 
 // NoteAddress notes from which address a heartbeat came, if the robot visits hosts or has stopped
-// since the last one. An idle robot now and then visits pages that consumers watch.
+// since its last heartbeat. An idle robot now and then visits pages that consumers watch.
 func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr, hb wire.Heartbeat, now time.Time) error {
 	visits := hb.Phase == wire.PhaseCollecting || hb.Phase == wire.PhaseIdle
 	if !from.IsValid() {

@@ -272,7 +272,7 @@ func (r *Roster) Subscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Unsubscribe hands on the hosts of a robot that says that it has stopped. Its credentials stay
+// Unsubscribe hands on the hosts of a robot, which has stopped visiting them. Its credentials stay
 // valid, so that it can send what it has collected and subscribe again.
 func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {

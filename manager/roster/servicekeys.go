@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ServiceKeys returns the statements that lead from a key of the service to its newest one, and
-// records the former key as the newest that the robot knows.
+// ServiceKeys returns the statements that lead from the key known to the service's newest key. It
+// records known as the newest key that the robot knows.
 func (r *Roster) ServiceKeys(ctx context.Context, robot string, known []byte) ([]wire.KeyStatement, error) {
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {
