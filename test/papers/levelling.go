@@ -33,9 +33,9 @@ const (
 	instances   = 11
 )
 
-// paperCosts draws the costs of a host at each robot, so that the sums are those of Table 2. The
-// spread of sizes and ways is that of the paper's random assignment: its dearest robot has about 15
-// times the cost of its cheapest.
+// paperCosts draws the cost of each host at each robot, so that the robots' sums are those of Table
+// 2. The spread of sizes and distances is that of the paper's random assignment: its dearest robot
+// has about 15 times the cost of its cheapest.
 func paperCosts(seed uint64) (*balance.Costs, error) {
 	random := rand.New(rand.NewPCG(seed, 1999))
 	ms := make([][]float64, len(alone))

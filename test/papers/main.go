@@ -20,7 +20,7 @@ import (
 	"text/tabwriter"
 )
 
-// row is one figure.
+// row is a figure of a paper, with Sheaf's beside it.
 type row struct {
 	Paper     string `json:"paper"`
 	Figure    string `json:"figure"`
