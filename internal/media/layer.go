@@ -119,8 +119,8 @@ func isText(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c < '\t' || '\r' < c && c < ' ' && c != 0x1b })
 }
 
-// decoder returns a reader that decodes the layer's coding. certain is true if the first bytes show
-// the coding.
+// decoder returns a reader that decodes the layer's coding. certain is true for gzip: its first
+// bytes show whether the body is in gzip. If it is not, the reader returns the body as it is.
 func (l *layer) decoder(in *bufio.Reader, magic []byte) (decoder io.Reader, certain bool) {
 	switch l.coding {
 	case "br":

@@ -133,7 +133,8 @@ func parseDelay(s string) time.Duration {
 }
 
 // Allowed reports whether the agent, a product token or a whole User-Agent header, may fetch a path
-// with its query. The longest matching rule decides; among equally long rules, one that allows.
+// with its query. The longest matching rule decides; among equally long rules, one that allows. The
+// robots.txt itself is always allowed.
 func (r *Robots) Allowed(agent, pathQuery string) bool {
 	path := normalizePath(pathQuery)
 	if path == "/robots.txt" {

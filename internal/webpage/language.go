@@ -85,8 +85,8 @@ func (p Page) N(one, many string, n any) string {
 	return p.T(text, p.Number(n))
 }
 
-// T returns the translation of an English text into the page's language, formatted with values as
-// by fmt.Sprintf.
+// T returns the translation of an English text into the page's language, or the text itself if it
+// has no translation. With values it formats the text as fmt.Sprintf does.
 func (p Page) T(english string, values ...any) string {
 	text := english
 	if p.Lang == "ja" {

@@ -13,7 +13,7 @@ const (
 	form = "application/x-www-form-urlencoded"
 )
 
-// Get defines the operation that answers with a page.
+// Get defines an operation that answers with a page.
 func Get[In any, Who ~string](path string, who Who, summary string) route.Op[In, route.None] {
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(http.StatusOK, "A page").Sends(html)
 }

@@ -283,8 +283,9 @@ func dots(segment string) int {
 	return n
 }
 
-// resolvePlain resolves a relative path without special characters, as most links have: it appends
-// the path to its base's directory. It returns false for any other reference.
+// resolvePlain resolves a path without special characters, as most links have: an absolute path, or
+// a relative one, which it appends to its base's directory. It returns false for any other
+// reference.
 func (u *URL) resolvePlain(ref string) (string, bool) {
 	if u.opaque || !u.hasHost || u.path == "" || len(ref) > 512 || ref == "" || !plain(ref[0]) && ref[0] != '/' {
 		return "", false

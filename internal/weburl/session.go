@@ -26,7 +26,7 @@ func isSession(param string) bool {
 }
 
 // looksRandom distinguishes a random token from a number, date or word: a token has 12 or more
-// letters and digits, and changes several times between letters and digits.
+// letters, digits, "-" and "_", and changes several times between digits and other characters.
 func looksRandom(s string) bool {
 	if len(s) < 12 {
 		return false

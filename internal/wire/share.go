@@ -54,7 +54,8 @@ func (s Share) word() string {
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
 // "depth N", "wait 1", "interval MS", "shortest MS", "run PAGES", "omit PATH" and "handover
-// SHA256", separated by spaces. Unknown words are ignored.
+// SHA256", separated by spaces. It has the words for what the line says; parseExtra ignores unknown
+// words.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {

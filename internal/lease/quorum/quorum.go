@@ -227,7 +227,7 @@ func (s *server) change(f func(*Kept)) error {
 }
 
 // enter stores a client's fencing token, if the client has the server's token and no known fencing
-// token is as high.
+// token is as high. It reports whether the token is stored.
 func (s *server) enter(t *token, q request) (bool, error) {
 	known := s.kept.Fences[q.Name]
 	if !t.has(q.Client) {
