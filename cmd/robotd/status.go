@@ -26,7 +26,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// watcher shows a robot's status.
+// watcher shows a robot's status: once, live or as JSON.
 type watcher struct {
 	monitor *control.Monitor
 	out     io.Writer

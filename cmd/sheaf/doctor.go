@@ -102,8 +102,8 @@ func variables() (names []string) {
 	return names
 }
 
-// getAny writes the body of an answer. For health any status will do: it answers 503 when it
-// matters most.
+// getAny writes the body of an answer. For health any status will do: health answers 503 when its
+// text matters most.
 func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) error {
 	if path != api.PathHealth {
 		return c.Get(cmd.Context(), path, w)

@@ -42,8 +42,8 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// SettingsFile returns the service's settings file, or "" if no file is named. If the package is
-// installed and no other service is named, it returns the package's file.
+// SettingsFile returns the settings file that --config names or, if nothing else names a service,
+// the package's file; "" if there is neither.
 func SettingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""

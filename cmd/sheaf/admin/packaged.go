@@ -29,8 +29,8 @@ func packagedSettings() string {
 
 // useEnvironment sets the variables that the package's unit has and this process lacks. So a
 // command has all settings of the service: the database's address and the store's keys may stand
-// only in the unit's environment. If the settings file is not in the package's directory, it does
-// nothing. The error names a file that this user may not read.
+// only in the unit's environment. If the settings file is not in the package's directory,
+// useEnvironment does nothing. The error names a file that this user may not read.
 func useEnvironment(config string) error {
 	dir, name := filepath.Split(config)
 	if filepath.Clean(dir) != filepath.Dir(PackagedConfig) {

@@ -188,8 +188,7 @@ func (d *day) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// progress reports how many pages the robots have, each second in which there are more, until ctx
-// ends.
+// progress reports the robots' number of pages each second in which it has grown, until ctx ends.
 func (d *day) progress(ctx context.Context, n int) {
 	for last := int64(0); ; {
 		if !loop.Pause(ctx, time.Second) {

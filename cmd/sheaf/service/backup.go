@@ -31,8 +31,8 @@ import (
 
 // A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
 // receipt.key, operator.token and, at the end, backup.json, which lists all other entries with
-// their digests. After rotations receipt-<number>.key has the key that signs and the next one. A
-// backup without backup.json was cut off. A backup contains secrets.
+// their digests. After rotations, the key that signs and the next key are in receipt-<number>.key.
+// A backup without backup.json was cut off. A backup contains secrets.
 
 const (
 	backupFormat  = 1

@@ -87,8 +87,8 @@ func (s *Service) build(ctx context.Context) error {
 	return s.open(b, download)
 }
 
-// keep makes the keeper, which copies restrictions between the database and the catalog. The keeper
-// does so before the process hands anything out, and then regularly.
+// keep makes the keeper, which copies restrictions between the database and the catalog: first
+// before the process hands anything out, and then regularly.
 func (b *builder) keep(ctx context.Context, robots *manager.Manager, room *serve.Room) error {
 	k := &keeper{db: b.state.db, catalog: room.Catalog, robots: robots, log: b.log}
 	b.door.Audit.After = k.after
@@ -304,7 +304,7 @@ func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 	return func(ctx context.Context) (upkeep.Scrub, error) { return upkeep.ReadScrub(ctx, b.state.db) }
 }
 
-// serve mounts what consumers ask and the pages for people, and returns the handler of the FTP
+// serve mounts consumers' operations and the pages for people, and returns the handler of the FTP
 // server.
 func (b *builder) serve(ctx context.Context, room *serve.Room) (ftp.Handler, error) {
 	if err := room.Register(ctx, b.router); err != nil {

@@ -192,7 +192,7 @@ func (h *health) watchCatalog(room *serve.Room) {
 	h.damaged = room.Library.Records.Damaged
 }
 
-// watchUploads adds the check of uploads. stopped returns why they are refused, or "".
+// watchUploads adds the check of uploads. stopped returns why uploads are refused, or "".
 func (h *health) watchUploads(stopped func() (why string, err error)) {
 	h.add(checkUploads, func(context.Context) error {
 		why, err := stopped()

@@ -23,9 +23,9 @@ const keepEvery = time.Second
 
 // keeper copies restrictions, such as access rules, into the catalog's log. So a restored backup,
 // or a new database, does not reveal what was hidden after it was made: the keeper puts
-// restrictions that only the log has into the database. It puts in no ends of restrictions: if the
-// database has not seen a restriction's end, the restriction holds again until somebody ends it
-// again.
+// restrictions that only the log has into the database. It does not copy the ends of restrictions:
+// if the database has not seen a restriction's end, the restriction holds again until somebody ends
+// it again.
 type keeper struct {
 	db      *sql.DB
 	catalog *catalog.Catalog
@@ -220,7 +220,7 @@ func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json
 	}, kind.rows)
 }
 
-// know records in the database that it has all restrictions of a kind that the catalog has.
+// know records in the database that it has seen the catalog's restrictions of a kind.
 func (k *keeper) know(ctx context.Context, kind string, have []catalog.Restriction) error {
 	last := int64(0)
 	for _, r := range have {

@@ -51,7 +51,7 @@ var openapiVariables = map[string]string{
 
 var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
 
-// openapiRoutes returns the operations of all rooms, and more, the service's own operations.
+// openapiRoutes returns the operations of all rooms, and those in more: the service's own.
 func openapiRoutes(more []*route.Route) []*route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.Routes(),

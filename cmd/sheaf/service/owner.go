@@ -15,9 +15,9 @@ import (
 )
 
 // claim marks the store as this installation's, or returns an error if the store belongs to another
-// one. Two installations that publish into one catalog would take each other's batches for unknown
-// and collect each other's objects. With database.fresh, which makes a new installation with old
-// archives, claim takes the store over.
+// installation. Two installations that publish into one catalog would take each other's batches for
+// unknown and collect each other's objects. With database.fresh, which makes a new installation
+// with old archives, claim takes the store over.
 func claim(ctx context.Context, cfg Config, d *sql.DB, objects store.Store) error {
 	var first []byte // the first key stays in the database, whichever key signs now
 	if err := d.QueryRowContext(ctx, `SELECT public FROM service_keys WHERE number = 1`).Scan(&first); err != nil {

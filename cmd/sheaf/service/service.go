@@ -1,6 +1,6 @@
 // Package service puts the rooms together: manager, ingest and serve in one process, or some of
 // them, over one database, one object store and one catalog. The rooms do not know each other. A
-// room that needs another one declares an interface, and this package connects the two.
+// room that needs another room declares an interface, and this package connects the two.
 package service
 
 import (
@@ -184,7 +184,7 @@ func (s *Service) OperatorToken() string { return s.state.token }
 const settleTime = 10 * time.Second
 
 // Run serves until ctx ends or a room fails. After ctx has ended, running downloads may finish
-// within the time stop of the settings, and Run returns nil.
+// within Config.Stop, and Run returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
 	g, ctx := errgroup.WithContext(ctx)
