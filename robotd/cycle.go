@@ -185,7 +185,7 @@ func (c *course) begin() error {
 	return c.opt.State.set(next)
 }
 
-// crawl visits the assigned hosts until none has anything left.
+// crawl visits the assigned hosts until no host has anything left.
 func (c *course) crawl(ctx context.Context) error {
 	ctx, current, end := c.opt.Crawler.Begin(ctx, c.round())
 	defer end()

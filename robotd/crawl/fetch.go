@@ -157,8 +157,9 @@ func (t *turn) mustWait() bool {
 	return true
 }
 
-// take finds the page to fetch. It removes pages from the queue that are not to be fetched. A page
-// of another scheme is left for the next turn, since another robots.txt holds for it.
+// take finds the page to fetch, and reports whether there is one. It removes pages from the queue
+// that are not to be fetched. A page of another scheme is left for the next turn, since another
+// robots.txt holds for it.
 func (t *turn) take(ru *rules) (more bool, err error) {
 	h := t.host
 	if h.memory.unfinished != nil {

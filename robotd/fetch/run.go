@@ -29,7 +29,8 @@ type Run struct {
 	over bool        // the connection is closed, and no second one is made
 }
 
-// errRunOver means that the server closed the run's connection between two pages.
+// errRunOver means that the run has no connection for the page: it is closed, or leads to another
+// host.
 var errRunOver = errors.New("the server has closed the connection")
 
 // Run begins a run. Close must be called.

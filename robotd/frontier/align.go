@@ -4,8 +4,8 @@ import "sheaf/internal/files"
 
 // Align makes the queue agree with the host's open segment after a start. segment is the segment's
 // name, empty if the host has none; cells are its cells in order. Align reports whether it has
-// found finished pages that the journal lacks: the page in hand when the process ended, or more if
-// lines of the journal were lost.
+// found finished pages of the queue that the journal lacks: the page in hand when the process
+// ended, or more if lines of the journal were lost.
 //
 // Lines of the journal about cells that the segment does not have are removed; those pages are
 // fetched again.
