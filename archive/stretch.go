@@ -15,7 +15,7 @@ type Stretch struct {
 	Raw  int64  // number of decoded bytes; Single only
 }
 
-// NewStretch returns a view of selected cells, without start and end, and its sums.
+// NewStretch returns a Members, Single or WARC view of part.Cells without its Frame, and its sums.
 func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 	if part.Cells == nil {
 		return nil, Stretch{}, fmt.Errorf("stretch of %s: no cells are chosen", part.Index.Host)

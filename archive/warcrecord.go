@@ -197,7 +197,7 @@ func (h *warcHead) check() error {
 // crawlers use SHA-1 or MD5, and a revisit may name their pages.
 var revisitDigests = map[string]int{"sha256": sha256.Size, "sha1": sha1.Size, "md5": md5.Size}
 
-// checkRevisit checks the fields that only a revisit's header has.
+// checkRevisit checks a revisit's payload digest, its profile and the URL to which it refers.
 func (h *warcHead) checkRevisit() error {
 	name, sum, _ := strings.Cut(h.payloadDigest, ":")
 	if size := revisitDigests[name]; h.payloadDigest != "" && (size == 0 || !isBase32(sum, size)) {

@@ -35,7 +35,7 @@ type logRecord struct {
 	NextSeq int64     `json:"next_seq"`          // the next free sequence number
 }
 
-// kind is the kind of change that a version made.
+// kind says what a version has changed.
 type kind string
 
 const (

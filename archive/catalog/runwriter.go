@@ -27,7 +27,7 @@ func newRunWriter(w io.Writer, c *codec, blockSize int) *runWriter {
 	return &runWriter{out: sortedrun.NewOutput(w), codec: c, blockSize: blockSize}
 }
 
-// put encodes one row and adds it.
+// put adds the row with a key and the JSON of value.
 func (w *runWriter) put(key string, value any) error {
 	row, err := appendRow(nil, key, value)
 	if err != nil {
@@ -36,7 +36,7 @@ func (w *runWriter) put(key string, value any) error {
 	return w.add(row[:len(row)-1])
 }
 
-// add adds one row, without its newline.
+// add adds a row, given without its newline. Its key must sort behind the previous row's key.
 func (w *runWriter) add(row []byte) error {
 	key := rowKey(row)
 	if bytes.Compare(key, w.last) <= 0 {

@@ -45,7 +45,7 @@ func (r *Row) pageName() string {
 	return ""
 }
 
-// edition returns the edition that brought the record.
+// edition returns the edition that Filename names.
 func (r *Row) edition() string {
 	return strings.TrimSuffix(r.Filename[strings.LastIndexByte(r.Filename, '/')+1:], warcSuffix)
 }
@@ -116,7 +116,7 @@ func appendRow(b []byte, r *Row) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendText appends a JSON string.
+// appendText appends s as a JSON string, without HTML escapes.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -45,7 +45,7 @@ type state struct {
 	Runs  []runRef `json:"runs"`
 }
 
-// kind is the kind of change that a state made.
+// kind says what a state has changed.
 type kind string
 
 const (
@@ -99,7 +99,7 @@ func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	return &entry{s, wire.Digest(data)}, err
 }
 
-// parseState parses the bytes of state n.
+// parseState parses the bytes of state n, and checks its numbers and runs.
 func parseState(data []byte, n int64) (s state, err error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("%w: %w", err, ErrCorrupt)

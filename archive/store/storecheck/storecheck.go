@@ -22,8 +22,8 @@ import (
 const (
 	pageNames = 1100            // more than the 1,000 that a page of an S3 listing holds
 	atOnce    = 32              // operations on different names at once
-	writers   = 8               // of one name at once
-	rounds    = 4               // of writers
+	writers   = 8               // writers of one name at once
+	rounds    = 4               // rounds of these writers
 	cleanTime = 2 * time.Minute // for deleting the check's objects, also after an interruption
 )
 
