@@ -48,7 +48,7 @@ func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
 }
 
-// append stores a record in its host's segment.
+// append stores a record in its host's segment, and keeps the cell as far as maxCellBytes allows.
 func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	host, err := naming.HostOf(r.URL)
 	if err != nil {

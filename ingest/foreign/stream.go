@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Kind is the kind of a foreign file.
+// Kind is a format of foreign files.
 type Kind string
 
 const (
@@ -90,7 +90,7 @@ func (f source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended returns the context's error.
+// ended returns the context's error, and stores it in the input.
 func (f source) ended() error {
 	err := f.ctx.Err()
 	if err != nil {

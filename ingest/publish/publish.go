@@ -130,7 +130,6 @@ func (p *Publisher) Recall(ctx context.Context, robot string) error {
 	})
 }
 
-// leasePublish is the name of the publisher's lease.
 const leasePublish = "publish"
 
 // publish publishes the waiting batches, or only the express ones, if due still returns true when

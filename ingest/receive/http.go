@@ -105,7 +105,7 @@ func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) route.H
 	}
 }
 
-// cutReason splits tusd's "CODE: text".
+// cutReason splits tusd's "CODE: text". ok is false for internal errors and for other texts.
 func cutReason(text string) (reason, detail string, ok bool) {
 	reason, detail, ok = strings.Cut(strings.TrimSpace(text), ": ")
 	if !ok || strings.HasPrefix(reason, "ERR_INTERNAL") {

@@ -86,7 +86,7 @@ func (p Packs) plan(m *wire.Manifest, left leftOut, name func(n int) string) *pa
 	return plan
 }
 
-// leave leaves out host n of the manifest.
+// leave leaves out host n of the manifest. If the host is in a pack, empty members fill its place.
 func (p *packing) leave(n int) {
 	if to := p.places[n]; to != nil {
 		to.left = true
