@@ -90,7 +90,7 @@ func (t *Tx) review(ctx context.Context, host string) error {
 	return err
 }
 
-// holder is a robot that has a host.
+// holder is a robot that has a host, and its slot.
 type holder struct {
 	robot string
 	slot  int

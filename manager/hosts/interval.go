@@ -37,7 +37,7 @@ func (q IntervalRequest) String() string {
 }
 
 // check returns interval and shortest interval in ms, nil if they are to stay. It returns an error
-// if the request sets nothing or has an impossible value.
+// if the request sets nothing, has an impossible value, or lacks hosts or a reason.
 func (q IntervalRequest) check() (ms, shortest *int64, err error) {
 	if ms, err = parseInterval("interval", q.Interval); err == nil {
 		shortest, err = parseInterval("shortest", q.Shortest)

@@ -59,8 +59,9 @@ func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot stri
 	return nil
 }
 
-// Series returns what robots did, by time and robot. f.Who names a robot; f.Direction and f.Each
-// are ignored. It has no points for times in which a robot sent no heartbeat.
+// Series returns what robots did, by time and robot. f.Who names a robot; empty: all robots.
+// f.Direction and f.Each are ignored. It has no points for times in which a robot sent no
+// heartbeat.
 func (l *Leveller) Series(ctx context.Context, f transfers.PeriodFilter) ([]Point, error) {
 	span := transfers.Day
 	if f.By == transfers.Hour {

@@ -342,7 +342,6 @@ func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
 	return g, err
 }
 
-// names returns the names of hosts, given their numbers.
 func (s *snapshot) names(hosts []int) []string {
 	names := make([]string, len(hosts))
 	for k, j := range hosts {

@@ -121,8 +121,8 @@ func (b Bad) Unwrap() error { return b.error }
 
 // Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It
 // must be signed with the registered key, have the highest counter, and expire in a day at the
-// earliest. Each stage lasts at least soak. If no robot has reported yet, the release is for all
-// robots at once.
+// earliest. Each stage lasts at least soak. If no robot has reported a platform of the release, it
+// is for all robots at once.
 func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak time.Duration) error {
 	key, err := s.Key(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ const keptKeys = 2
 
 // NoteSigning stores the keys by which a robot signs its requests. A robot without proofs does not
 // sign. It leaves out proofs that are not good for a directory at authority, and counts them in
-// refused. Earlier keys stay for one more botauth.Period, as ended.
+// refused. The latest keptKeys earlier keys stay for one more botauth.Period, as ended.
 func (r *Roster) NoteSigning(ctx context.Context, robot string, proofs []wire.SigningKey, authority string, now time.Time) (refused int, err error) {
 	list := slices.DeleteFunc(slices.Clone(proofs), func(p wire.SigningKey) bool { return !botauth.Good(&p, authority, now) })
 	refused = len(proofs) - len(list)
