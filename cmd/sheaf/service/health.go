@@ -92,8 +92,8 @@ type advice string
 
 func (a advice) Error() string { return string(a) }
 
-// get returns the result of a recent run, or waits for a new one. A run that is late counts as
-// down.
+// get returns the result of a recent run, or waits for a new one. A run beyond its time limit
+// counts as down.
 func (c *checkup) get() HealthCheck {
 	c.mu.Lock()
 	if c.done == nil && time.Since(c.result.Checked) >= healthKept {
@@ -145,7 +145,7 @@ func (c *checkup) run(done chan struct{}) {
 	}
 }
 
-// health answers the questions of load balancers and monitoring.
+// health has the checks of a process, for load balancers and monitoring.
 type health struct {
 	log     *slog.Logger
 	roles   []string
@@ -307,7 +307,7 @@ func (h *health) look() Health {
 	return all
 }
 
-// failing lists what does not work now, for the board.
+// failing lists the checks that fail now, for the board.
 func (h *health) failing(context.Context) (all []board.Failure) {
 	for _, c := range h.look().Checks {
 		if c.Status != healthOK {
@@ -317,7 +317,7 @@ func (h *health) failing(context.Context) (all []board.Failure) {
 	return all
 }
 
-// down reports whether a check has failed.
+// down reports whether the check of that name has failed.
 func (h *Health) down(name string) bool {
 	return slices.ContainsFunc(h.Checks, func(c HealthCheck) bool { return c.Name == name && c.Status != healthOK })
 }

@@ -89,8 +89,8 @@ func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *s
 	}
 }
 
-// serve serves handler until ctx ends. Running requests then have the time stop to finish. With
-// secure it speaks TLS, and HTTP/2 with clients that can.
+// serve serves handler until ctx ends. Running requests may then take as long as stop to finish.
+// With secure it speaks TLS, and HTTP/2 with clients that can.
 func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, handler http.Handler, stop time.Duration, log *slog.Logger) error {
 	proxies, err := peer.ParseProxies(h.Proxies)
 	if err != nil {

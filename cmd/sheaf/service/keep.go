@@ -37,7 +37,7 @@ type keeper struct {
 	have    []catalog.Restriction
 }
 
-// restriction is one kind of restrictions.
+// restriction is one kind of restriction: how to find it in the database, and how to put it there.
 type restriction struct {
 	kind string // catalog.Restriction.Kind, in words for operators
 	rows string // SQL for the restrictions in force: a row has the name, and the value as JSON or as a text

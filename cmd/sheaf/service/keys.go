@@ -45,7 +45,7 @@ func secret(file string, n int) ([]byte, error) {
 	return b, files.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// keyFile returns the name of the file with a key of the service, by the key's number.
+// keyFile returns the name of the file for the service's key with that number.
 func keyFile(number int64) string {
 	if number == 1 {
 		return receiptKeyFile

@@ -74,7 +74,8 @@ func Boundaries() []string {
 	return names
 }
 
-// in returns the boundary function of a room. It also counts the writes.
+// in returns the function that a room calls before and after each durable write. It passes on to
+// boundary, and counts the writes.
 func (s *Service) in(room string) func(write, when string) {
 	return func(write, when string) {
 		s.boundary(room+"/"+write, when)

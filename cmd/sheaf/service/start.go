@@ -173,7 +173,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 	}
 }
 
-// advise adds to the error of a damaged database how to restore a backup.
+// advise adds how to restore a backup if the error is that of a damaged database.
 func (c *Config) advise(err error) error {
 	if !errors.Is(err, db.ErrDamaged) {
 		return err

@@ -274,7 +274,7 @@ func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
 	return &Objects{Store: store.NewRetry(meter, store.RetryOptions{}), meter: meter, under: objects}, nil
 }
 
-// blame adds to an error of opening the remote store the name of the setting at fault.
+// blame adds the name of the setting at fault to an error of opening the remote store.
 func (s *Store) blame(err error) error {
 	for _, c := range []struct {
 		is         error

@@ -110,7 +110,8 @@ func (c *certificates) open(cfg *Config, control *sql.DB, log *slog.Logger) (err
 	return nil
 }
 
-// web returns the TLS configuration of the web server, or nil. Only it answers ACME challenges.
+// web returns the TLS configuration of the web server, or nil. Only this server answers ACME
+// challenges.
 func (c *certificates) web() *tls.Config {
 	config := tlsConfig(c.http)
 	if _, ok := c.http.(*certs.ACME); ok {
