@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -17,6 +18,7 @@ import (
 	"sheaf/internal/loop"
 	"sheaf/internal/operators"
 	"sheaf/internal/settings"
+	"sheaf/internal/window"
 )
 
 // Settings are the settings of a Room. deploy/sheaf.yaml explains each of them.
@@ -39,8 +41,19 @@ type Settings struct {
 // miss no edition.
 const leastKept = 48 * time.Hour
 
-// Check checks what the tags of the settings do not say.
-func (s *Settings) Check(is *settings.Checks) {
+// Window returns the window of publications. If the setting names no zone, zone holds.
+func (s *Settings) Window(zone string) (*window.Schedule, error) {
+	text := strings.TrimSpace(s.Publish.Window)
+	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // it ends with a time, not with a zone or a word
+		text += " " + zone
+	}
+	return window.Parse(text)
+}
+
+// Check checks what the tags of the settings do not say. zone is the service's time zone.
+func (s *Settings) Check(is *settings.Checks, zone string) {
+	_, err := s.Window(zone)
+	is.Require(err == nil, "publish.window", s.Publish.Window, fmt.Sprint(err))
 	is.Require(s.Collect.Keep == 0 || s.Collect.Keep >= leastKept, "collect.keep", s.Collect.Keep, "want 0 or at least "+leastKept.String())
 }
 

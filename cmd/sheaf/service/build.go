@@ -259,7 +259,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, room *ser
 		DB: b.state.db, Dir: filepath.Join(b.cfg.Data, "buffers"), Store: b.objects, Catalog: room.Catalog, Robots: robots, Key: b.state.keys, Leases: b.state.leases,
 		Zone: b.site.Zone, Limits: ingest.Limits{Poll: b.cfg.Poll}, Stopping: b.stopping, Boundary: b.boundary("ingest"), Log: b.log,
 	}}
-	if opt.Window, err = b.cfg.publishWindow(); err != nil {
+	if opt.Window, err = b.cfg.Ingest.Window(b.cfg.Zone); err != nil {
 		return err
 	}
 	if dir, ok := b.cfg.StoreDir(); ok {
@@ -312,7 +312,7 @@ func (b *builder) serve(ctx context.Context, room *serve.Room) (ftp.Handler, err
 	}
 	b.state.monitor.Add(monitor.Watches(room.Watches), monitor.Jobs(room.Jobs))
 	b.work = append(b.work, room.Run)
-	window, err := b.cfg.publishWindow()
+	window, err := b.cfg.Ingest.Window(b.cfg.Zone)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +377,7 @@ func (b *builder) removals(robots *manager.Manager, sites removal.Network) *remo
 // board makes the operators' pages. robots and desk may be nil. Every process trims the log of
 // transfers, because it may be the only process.
 func (b *builder) board(robots *manager.Manager, room *serve.Room, desk *removal.Desk, h *health) error {
-	window, err := b.cfg.publishWindow()
+	window, err := b.cfg.Ingest.Window(b.cfg.Zone)
 	if err != nil {
 		return err
 	}

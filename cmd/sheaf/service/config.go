@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/viper"
@@ -20,7 +19,6 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/transfers"
-	"sheaf/internal/window"
 	"sheaf/manager"
 	"sheaf/serve"
 )
@@ -123,11 +121,9 @@ func (c *Config) check() error {
 	}
 	_, err := time.LoadLocation(c.Zone)
 	is.Require(err == nil && c.Zone != "", "zone", c.Zone, "not a time zone; want one such as Asia/Tokyo")
-	_, err = c.publishWindow()
-	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
 	c.checkRoles(&is)
 	c.Store.check(&is)
-	c.Ingest.Check(&is)
+	c.Ingest.Check(&is, c.Zone)
 	c.Lease.check(&is)
 	c.TLS.check(&is)
 	c.HTTP.check(&is)
@@ -142,15 +138,6 @@ func (c *Config) check() error {
 	}
 	c.Manager.Balance.Check(&is)
 	return is.Err()
-}
-
-// publishWindow returns publish.window. If it names no zone, the service's zone holds.
-func (c *Config) publishWindow() (*window.Schedule, error) {
-	text := strings.TrimSpace(c.Ingest.Publish.Window)
-	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // it ends with a time, not with a zone or a word
-		text += " " + c.Zone
-	}
-	return window.Parse(text)
 }
 
 // database returns the data source of the control database; see db.Open.
