@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -33,17 +34,21 @@ import (
 	"sheaf/internal/loop"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
-	"sheaf/serve/httpd/guard"
 	"sheaf/serve/reading"
 	"sheaf/serve/results"
 	"sheaf/serve/watch"
 )
+
+// StorePrefix begins the keys of the objects that a process with only this room stores: what
+// consumers' jobs make.
+const StorePrefix = results.JobPrefix
 
 // Options of a Room.
 type Options struct {
@@ -61,7 +66,7 @@ type Options struct {
 	Mail     *mailer.Server           // nil: no mails are sent
 	Boundary func(write, when string) // see catalog.Options
 	Stopping <-chan struct{}          // closed when the service begins to stop
-	Redirect guard.Redirect           // its store is Store
+	Redirect int64                    // size from which on clients fetch whole objects from Store, in bytes; 0: none
 	Running  *transfers.Running
 	Log      *slog.Logger
 
@@ -140,14 +145,22 @@ func (r *Room) Register(ctx context.Context, router *mux.Router) (err error) {
 	r.Operators = &httpd.AccountsHandler{Accounts: r.Accounts, Meter: l.Access.Meter, Rules: l.Rules, Resets: resets}
 	r.buffer, r.measures = transfers.NewBuffer(opt.Transfers, opt.Log), stream.NewFollower()
 	r.recorder = opt.Count(r.buffer)
-	redirect := opt.Redirect
-	redirect.Store = opt.Store
-	return httpd.Register(router, httpd.Options{
-		Library: l, Accounts: r.Accounts, Recorder: r.recorder, Running: opt.Running, Measures: r.measures, Redirect: redirect,
+	options := httpd.Options{
+		Library: l, Accounts: r.Accounts, Recorder: r.recorder, Running: opt.Running, Measures: r.measures,
 		Watches: r.Watches, Jobs: r.Jobs, Resets: resets, Replay: opt.Replay.Dir, ReplayOrigin: opt.Replay.Origin,
 		Gate: opt.Door.Gate, Operator: opt.Door.Session, Audit: opt.Door.Audit, Sessions: opt.Door.Sessions,
 		Site: opt.Site, Public: opt.Public, Stopping: opt.Stopping, Log: opt.Log,
-	})
+	}
+	options.Redirect.At, options.Redirect.Store = opt.Redirect, opt.Store
+	return httpd.Register(router, options)
+}
+
+// Routes returns the operations, for the API description.
+func Routes() []*route.Route { return httpd.Routes() }
+
+// Around returns the handler of the whole service, whose other paths next serves: see httpd.Around.
+func (s *Settings) Around(next http.Handler) http.Handler {
+	return httpd.Around(s.Replay.Origin, next)
 }
 
 // learn reads all that a reader needs of the database, if accounts are to log in without it.

@@ -28,7 +28,6 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/manager"
 	"sheaf/serve"
-	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 	"sheaf/ui"
 	"sheaf/ui/board"
@@ -142,7 +141,7 @@ func (s *Service) builder() (*builder, error) {
 // robots' batches.
 func (s *Service) open(b *builder, download ftp.Handler) error {
 	s.work = append(s.work, func(ctx context.Context) error {
-		h := httpd.Around(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router))
+		h := s.cfg.Serve.Around(b.site.Errors(s.router))
 		return s.cfg.HTTP.serve(ctx, s.listeners[portHTTP], s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners[portDownload]; l != nil {
@@ -193,7 +192,7 @@ func (b *builder) archive(ctx context.Context) (*serve.Room, error) {
 	room, err := serve.Open(ctx, serve.Options{
 		Settings: &b.cfg.Serve, DB: b.state.db, Store: b.readable(), Objects: b.objects, Leases: b.state.leases, Door: b.door, Site: b.site,
 		Public: b.cfg.HTTP.Public, Base: b.base(), Poll: b.cfg.Poll, Mails: b.mails, Mail: b.mail, Boundary: b.boundary("catalog"),
-		Stopping: b.stopping, Redirect: b.cfg.HTTP.Redirect, Running: b.running, Transfers: b.transfers, Count: b.state.monitor.Transfers, Log: b.log,
+		Stopping: b.stopping, Redirect: b.cfg.HTTP.Redirect.At, Running: b.running, Transfers: b.transfers, Count: b.state.monitor.Transfers, Log: b.log,
 	})
 	if err == nil {
 		b.state.monitor.Add(monitor.Catalog(room.Catalog, room.Index))

@@ -19,14 +19,16 @@ import (
 
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
 type HTTP struct {
-	Listen      string         `mapstructure:"listen" want:"host:port"` // host:port
-	Cert        string         `mapstructure:"cert"`                    // PEM file; with Cert and Key, HTTP is served over TLS; empty: those of tls
-	Key         string         `mapstructure:"key"`
-	Public      string         `mapstructure:"public" want:"http or https URL, or nothing"` // the URL at which robots reach the service; empty: Listen
-	Connections int            `mapstructure:"connections" want:"at least 0"`               // open at once; beyond that, idle ones are closed; 0: any number
-	PerAddress  int            `mapstructure:"per_address" want:"at least 0"`               // of these, from one address except loopback and proxies; 0: any number
-	Proxies     []string       `mapstructure:"proxies"`                                     // networks whose X-Forwarded-For and Forwarded are believed
-	Redirect    guard.Redirect `mapstructure:"redirect"`                                    // clients fetch whole objects from the store
+	Listen      string   `mapstructure:"listen" want:"host:port"` // host:port
+	Cert        string   `mapstructure:"cert"`                    // PEM file; with Cert and Key, HTTP is served over TLS; empty: those of tls
+	Key         string   `mapstructure:"key"`
+	Public      string   `mapstructure:"public" want:"http or https URL, or nothing"` // the URL at which robots reach the service; empty: Listen
+	Connections int      `mapstructure:"connections" want:"at least 0"`               // open at once; beyond that, idle ones are closed; 0: any number
+	PerAddress  int      `mapstructure:"per_address" want:"at least 0"`               // of these, from one address except loopback and proxies; 0: any number
+	Proxies     []string `mapstructure:"proxies"`                                     // networks whose X-Forwarded-For and Forwarded are believed
+	Redirect    struct {
+		At int64 `mapstructure:"at" want:"at least 0"` // size from which on clients fetch whole objects from the store, in bytes; 0: none
+	} `mapstructure:"redirect"`
 }
 
 // URL returns the address at which operators on this machine reach the service: Public if it is set

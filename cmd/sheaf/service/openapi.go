@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/serve/httpd"
+	"sheaf/serve"
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
@@ -54,7 +54,7 @@ var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpen
 // openapiRoutes returns the operations of all rooms, and those in more: the service's own.
 func openapiRoutes(more []*route.Route) []*route.Route {
 	return slices.Concat(
-		ui.Routes(), login.Routes(), webpage.Routes(), httpd.Routes(),
+		ui.Routes(), login.Routes(), webpage.Routes(), serve.Routes(),
 		manager.Routes(), board.PartnerRoutes(), ingest.Routes(), removal.Routes(), removal.VisitRoutes(),
 		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []*route.Route{openapiPath.Route})
 }

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/serve/results"
+	"sheaf/serve"
 )
 
 // Roles of a process. Each role has the paths and the work of one room.
@@ -58,7 +58,7 @@ func (c *Config) confined(objects store.Store) store.Store {
 		own = append(own, manager.StorePrefix)
 	}
 	if c.has(roleServe) {
-		own = append(own, results.JobPrefix)
+		own = append(own, serve.StorePrefix)
 	}
 	return store.NewConfined(objects, own...)
 }

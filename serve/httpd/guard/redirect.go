@@ -19,8 +19,8 @@ import (
 // much of it the client takes. All else is sent by this process: parts of files, answers to
 // conditions, and files of accounts whose rate or quota would not let them pass at once.
 type Redirect struct {
-	At    int64       `mapstructure:"at" want:"at least 0"` // size from which on a file is large, in bytes; 0: none is
-	Store store.Store `mapstructure:"-"`                    // has a store.Presigner within
+	At    int64       // size from which on a file is large, in bytes; 0: none is
+	Store store.Store // has a store.Presigner within
 }
 
 // expires is how long a URL is good for.
