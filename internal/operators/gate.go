@@ -49,7 +49,7 @@ const TokenName = "token"
 // Door identifies operators by their names and passwords, by the token, or by a browser's session.
 // Programs send a name and a password by HTTP Basic, or the token as Authorization: Bearer. The
 // token may also be sent as the password, with any name. All fields are required, except that Audit
-// and Sessions may be nil, and Slower 0.
+// and Sessions may be nil, and Slower 0. Open sets the four that are in a database.
 type Door struct {
 	Store      *Store
 	Token      string

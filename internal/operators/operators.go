@@ -4,6 +4,7 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -77,8 +78,9 @@ type Store struct {
 }
 
 // NewStore returns the Store in a database, whose migrations must have run. cost is the cost of
-// hashing new passwords. No operator can have the name TokenName.
+// hashing new passwords; zero means passwords.DefaultCost. No operator can have the name TokenName.
 func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (*Store, error) {
+	cost = cmp.Or(cost, passwords.DefaultCost)
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
 		return nil, err

@@ -101,9 +101,11 @@ func (s *Service) builder() (*builder, error) {
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
 		transfers: transfers.New(s.state.db), running: new(transfers.Running),
 	}
-	if err := b.operators(); err != nil {
+	b.door = &operators.Door{Token: s.state.token, TokenFile: tokenFile, SameOrigin: guard.SameOrigin(s.cfg.HTTP.Public), Slower: s.cfg.Slower, Log: s.log}
+	if err := b.door.Open(s.state.db, s.cfg.Login.Settings, s.cfg.HTTP.Public); err != nil {
 		return nil, err
 	}
+	b.work = append(b.work, func(ctx context.Context) error { return b.door.Run(ctx, b.cfg.Audit) })
 	b.objects = s.cfg.confined(s.state.objects)
 	zone, err := time.LoadLocation(s.cfg.Zone)
 	if err != nil {
@@ -338,9 +340,6 @@ func (b *builder) login(room *serve.Room) error {
 	if opt.OIDC, err = b.cfg.Login.provider(b.base()); err != nil {
 		return err
 	}
-	b.work = append(b.work, func(ctx context.Context) error {
-		return b.door.Sessions.Run(ctx, func(err error) { b.log.ErrorContext(ctx, "sessions: not trimmed", "err", err) })
-	})
 	return login.Register(b.router, opt)
 }
 

@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/logs"
-	"sheaf/internal/passwords"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/transfers"
@@ -73,7 +72,7 @@ const uploadStop = 100 * time.Millisecond
 
 // defaults returns the settings for keys that are not set.
 func defaults() Config {
-	c := Config{Login: Login{Passwords: passwords.DefaultCost}}
+	var c Config
 	settings.Defaults(&c, deploy.Sheaf)
 	return c
 }

@@ -3,9 +3,8 @@ package service
 import (
 	"fmt"
 	"net/url"
-	"time"
 
-	"sheaf/internal/passwords"
+	"sheaf/internal/operators"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/ui/login"
@@ -13,15 +12,12 @@ import (
 
 // Login is the settings for logging in with a browser.
 type Login struct {
-	Idle time.Duration  `mapstructure:"idle" want:"at least 1m"` // a session ends after this time without use
-	Life time.Duration  `mapstructure:"life"`                    // every session ends after this time
-	OIDC login.Provider `mapstructure:"oidc"`
-
-	Passwords passwords.Cost `mapstructure:"-"` // for new passwords; only tests choose another
+	operators.Settings `mapstructure:",squash"`
+	OIDC               login.Provider `mapstructure:"oidc"`
 }
 
 func (l *Login) check(is *settings.Checks) {
-	is.Require(l.Life >= l.Idle, "login.life", l.Life, "want at least login.idle")
+	l.Settings.Check(is)
 	o := &l.OIDC
 	if o.Issuer == "" {
 		return

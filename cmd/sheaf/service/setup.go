@@ -8,7 +8,6 @@ import (
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/internal/files"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/manager"
 )
 
@@ -31,8 +30,8 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 	if err := s.open(ctx, cfg, log); err != nil {
 		return "", err
 	}
-	store, err := operators.NewStore(s.db, passwords.DefaultCost, passwords.NewLimiter(log))
-	if err != nil {
+	door := &operators.Door{Log: log}
+	if err := door.Open(s.db, operators.Settings{}, ""); err != nil {
 		return "", err
 	}
 	if first.ReleaseKey != "" { // first, because this can be repeated, and adding an operator cannot
@@ -40,6 +39,6 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 			return "", err
 		}
 	}
-	_, password, err = store.Add(ctx, operators.Operator{Name: first.Operator, Role: operators.Admin}, first.Password)
+	_, password, err = door.Store.Add(ctx, operators.Operator{Name: first.Operator, Role: operators.Admin}, first.Password)
 	return password, err
 }
