@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/wire"
 )
 
 // Document is a description of an API, in OpenAPI 3.0.
@@ -33,15 +35,13 @@ type operation struct {
 	Responses   map[string]any `yaml:"responses"`
 }
 
-// Add describes routes, with the schemas of their requests and answers, and the schemas of the
-// types in more. variables has the meanings of path variables whose fields have no doc tag. Its
-// keys are a variable with the path element before it, such as hosts/{host}, or only a variable.
-func (d *Document) Add(variables map[string]string, routes []*Route, more ...any) {
+// Add describes routes, with the schemas of their requests and answers and of wire.Problem.
+// variables has the meanings of path variables whose fields have no doc tag. Its keys are a
+// variable with the path element before it, such as hosts/{host}, or only a variable.
+func (d *Document) Add(variables map[string]string, routes []*Route) {
 	s := &schemas{map[string]any{}, map[reflect.Type]string{}}
 	d.Components["schemas"] = s.all
-	for _, one := range more {
-		s.name(reflect.TypeOf(one))
-	}
+	s.name(reflect.TypeFor[wire.Problem]())
 	for _, rt := range routes {
 		at := rt.Template()
 		if d.Paths[at] == nil {

@@ -119,7 +119,7 @@ func (s *Service) builder() (*builder, error) {
 	b.state.monitor.Add(monitor.Mails(b.mails))
 	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, NameJapanese: s.cfg.Serve.Site.NameJA, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: zone}
 	s.router = mux.NewRouter()
-	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
+	s.router.NotFoundHandler = problem.Handler(s.log, s.cfg.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
 	b.router = s.router
 	s.health = newHealth(&s.cfg, &s.state, s.log)

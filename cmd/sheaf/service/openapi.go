@@ -19,7 +19,6 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
-	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/ui"
@@ -65,7 +64,7 @@ func openapiDocument(more ...*route.Route) ([]byte, error) {
 	if err := yaml.Unmarshal(openapiFrame, &d); err != nil {
 		return nil, err
 	}
-	d.Add(openapiVariables, openapiRoutes(more), wire.Problem{})
+	d.Add(openapiVariables, openapiRoutes(more))
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)

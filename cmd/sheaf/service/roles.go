@@ -9,7 +9,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/problem"
 	"sheaf/internal/settings"
-	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve"
 )
@@ -64,11 +63,10 @@ func (c *Config) confined(objects store.Store) store.Store {
 }
 
 // notFound answers 404. If other processes have some of the roles, the answer says so.
-func (c *Config) notFound(w http.ResponseWriter, r *http.Request) {
-	if !c.split() {
-		problem.NotFound(w, r)
-		return
+func (c *Config) notFound(w http.ResponseWriter, r *http.Request) error {
+	if c.split() {
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(c.Roles, ", ")))
 	}
-	problem.Write(w, wire.Problem{Status: http.StatusNotFound, Reason: "not_found",
-		Detail: fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(c.Roles, ", "))})
+	problem.NotFound(w, r)
+	return nil
 }
