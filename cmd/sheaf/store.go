@@ -32,17 +32,19 @@ URL is http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of the AWS en
 directory. Without it, the store of the settings is checked. The check works below a prefix with a random
 name (sheaf-check-…) and deletes all that it made, also when it is interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var found []storecheck.Promise
+			var cfg service.Config
+			var at string
 			var err error
 			if len(args) == 1 {
-				found, err = service.CheckStoreAt(cmd.Context(), args[0])
-			} else {
-				var cfg service.Config
-				if cfg, err = settings.Load(); err != nil {
-					return err
-				}
-				found, err = service.CheckStore(cmd.Context(), cfg)
+				at = args[0]
+			} else if cfg, err = settings.Load(); err != nil {
+				return err
 			}
+			dir, bucket, err := cfg.StorePlace(at)
+			if err != nil {
+				return err
+			}
+			found, err := storecheck.Place(cmd.Context(), dir, bucket)
 			return errors.Join(err, showPromises(cmd, found))
 		},
 	}

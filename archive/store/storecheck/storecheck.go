@@ -6,9 +6,13 @@ package storecheck
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +34,51 @@ const (
 // PartSize is the least size in bytes of a part that S3 joins. The store that Run takes as parts
 // must send larger objects in parts.
 const PartSize = 5 << 20
+
+// checkTime is the most time that a check of a place may take.
+const checkTime = time.Minute
+
+// Place is Run for the store in a directory, or if dir is empty, in a bucket. It works below a
+// random prefix, and removes what it has made there.
+func Place(ctx context.Context, dir string, bucket store.S3Options) ([]Promise, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	name := "sheaf-check-" + strings.ToLower(rand.Text())
+	if dir != "" {
+		return inDirectory(ctx, dir, name)
+	}
+	return inBucket(ctx, bucket, name)
+}
+
+func inDirectory(ctx context.Context, dir, name string) (_ []Promise, err error) {
+	if _, err := os.Stat(dir); err != nil { // a wrong name must not be taken for an empty store
+		return nil, fmt.Errorf("check store: %w", err)
+	}
+	dir = filepath.Join(dir, name)
+	objects, err := store.OpenFS(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close(), os.RemoveAll(dir)) }()
+	return Run(ctx, objects, nil)
+}
+
+func inBucket(ctx context.Context, opt store.S3Options, prefix string) (_ []Promise, err error) {
+	opt.ReadOnly = true // otherwise OpenS3 would leave an object of its own
+	opt.Prefix = path.Join(opt.Prefix, prefix)
+	objects, err := store.OpenS3(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	opt.MaxPut = PartSize
+	parts, err := store.OpenS3(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, parts.Close()) }()
+	return Run(ctx, objects, parts)
+}
 
 // Promise is the result of checking one promise of store.Store.
 type Promise struct {

@@ -167,6 +167,24 @@ func storeAt(address string) (s Store, isDir bool, err error) {
 	return s, false, nil
 }
 
+// StorePlace returns where the store that the settings name lies: its directory, or else how its
+// bucket is opened. Unless at is empty, it is the store at that address; see OpenStoreAt.
+func (c *Config) StorePlace(at string) (dir string, bucket store.S3Options, err error) {
+	s := c.Store
+	dir, isDir := c.StoreDir()
+	if at != "" {
+		dir = at
+		if s, isDir, err = storeAt(at); err != nil {
+			return "", bucket, err
+		}
+	}
+	if isDir {
+		return dir, bucket, nil
+	}
+	bucket, err = s.options()
+	return "", bucket, err
+}
+
 // OpenStoreAt opens the store at an address: a directory, which must exist, or a bucket; see
 // storeAt.
 func OpenStoreAt(ctx context.Context, address string) (*Objects, error) {
