@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,20 +22,23 @@ import (
 	"sheaf/robotd/config"
 )
 
-// killedEnv holds the settings with which the test's binary runs as a robot.
+// killedEnv names the file of the settings with which the test's binary runs as a robot.
 const killedEnv = "ROBOTD_TEST_RUN_AS_ROBOT"
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(killedEnv); text != "" {
-		os.Exit(runAsRobot(text))
+	if file := os.Getenv(killedEnv); file != "" {
+		os.Exit(runAsRobot(file))
 	}
 	testkit.Waiting()
 	os.Exit(m.Run())
 }
 
-func runAsRobot(settings string) int {
+func runAsRobot(file string) int {
 	var cfg config.Config
-	err := json.Unmarshal([]byte(settings), &cfg)
+	settings, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(settings, &cfg)
+	}
 	if err == nil {
 		ctx, cancel := contextForChild()
 		defer cancel()
@@ -57,8 +61,10 @@ func startRobot(t testing.TB, cfg config.Config) *testkit.Process {
 	t.Helper()
 	settings, err := json.Marshal(cfg)
 	testkit.Must(t, err)
+	file := filepath.Join(t.TempDir(), "settings.json")
+	testkit.Must(t, os.WriteFile(file, settings, 0o600))
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), killedEnv+"="+string(settings))
+	cmd.Env = append(os.Environ(), killedEnv+"="+file)
 	return testkit.Start(t, "", cmd)
 }
 
@@ -86,7 +92,7 @@ func newMortalWeb(t testing.TB, hosts, pages int) *mortalWeb {
 	srv := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
 	t.Cleanup(func() { srv.Close() })
 	for i := range hosts {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.21.%d:0", i+1))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", 21+(i+1)/256, (i+1)%256))
 		if err != nil {
 			t.Fatal(err)
 		}

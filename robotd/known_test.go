@@ -19,11 +19,14 @@ import (
 //
 //	SHEAF_BENCH_URLS=10000000 go test ./robotd -run - -bench Known -benchtime 1x -timeout 30m
 func BenchmarkKnown(b *testing.B) {
-	const hosts, visits = 100, 1000
-	urls, err := strconv.Atoi(os.Getenv("SHEAF_BENCH_URLS"))
-	if err != nil {
-		urls = 100_000
+	const visits = 1000
+	size := func(name string, usual int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return usual
 	}
+	hosts, urls := size("SHEAF_BENCH_HOSTS", 100), size("SHEAF_BENCH_URLS", 100_000)
 	for b.Loop() {
 		w := newMortalWeb(b, hosts, 1)
 		var seeds []string

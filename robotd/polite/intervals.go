@@ -31,11 +31,10 @@ func (i *Intervals) Of(set time.Duration) time.Duration {
 func (i *Intervals) At(addr netip.Addr) (longest time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	hosts := i.hosts[addr]
-	if len(hosts) == 0 {
+	if i.first[addr] == nil {
 		return i.usual
 	}
-	for _, d := range hosts {
+	for d := range i.at(addr) {
 		longest = max(longest, d)
 	}
 	return longest

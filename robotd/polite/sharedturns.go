@@ -39,7 +39,7 @@ func (s *SharedTurns) Allow(addr netip.Addr, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var h sharedHost
-	for _, other := range s.hosts[addr] { // the fewest visits that one of the hosts allows
+	for other := range s.at(addr) { // the fewest visits that one of the hosts allows
 		if of, most := other.share.Of, h.share.Of; of > most || of == most && (other.share.Part < h.share.Part || other.interval > h.interval) {
 			h = other
 		}
