@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/operators"
 	"sheaf/internal/servicekey"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -425,6 +426,27 @@ func TestRestart(t *testing.T) {
 	s.Restart(t.Context(), "r1")
 	if a, b := ask(), ask(); a != "RESTART" || b != "CONTINUE" {
 		t.Errorf("without a generation: %s, %s; want RESTART once", a, b)
+	}
+}
+
+// What says nothing new is answered while others write. It does not wait for its turn and the disk.
+func TestOldNewsIsNotWritten(t *testing.T) {
+	s := start(t, nil)
+	s.join("r1")
+	note := func(at time.Time) error {
+		return s.NoteAddress(t.Context(), "r1", netip.MustParseAddr("192.0.2.1"), wire.Heartbeat{Phase: wire.PhaseCollecting}, at)
+	}
+	now := time.Now()
+	testkit.Must(t, note(now))
+	err := db.Transact(t.Context(), s.db, nil, func(*sql.Tx) error {
+		due, err := s.RestartDue(t.Context(), "r1", 0)
+		if due {
+			t.Error("a restart is due that nobody has ordered")
+		}
+		return errors.Join(err, note(now.Add(30*time.Second)))
+	})
+	if err != nil {
+		t.Errorf("while another writes: %v", err)
 	}
 }
 

@@ -59,9 +59,10 @@ func TestUploadsOfOneRobot(t *testing.T) {
 		guard: inbox.NewGuard(nil, inbox.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
 	}
 	for n := range maxUploads {
-		u := &upload{uploads: us, name: strconv.Itoa(n), status: status{Robot: "a"}}
+		u := &upload{uploads: us, name: strconv.Itoa(n), robot: "a"}
 		us.byName[u.name] = u
 	}
+	us.byName["0"].mu.Lock() // it is being written; nobody waits for its disk
 	begin := func(robot string) error {
 		_, err := us.create(status{Batch: wire.NewBatchID(robot, time.Now(), 1), Robot: robot, Protocol: overHTTP, Size: 1})
 		return err

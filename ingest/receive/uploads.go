@@ -97,6 +97,7 @@ func (us *uploads) load(name string, stale func(status) (bool, error)) error {
 	if drop, err := stale(u.status); drop || err != nil {
 		return err
 	}
+	u.robot, u.protocol = u.status.Robot, u.status.Protocol
 	st, err := os.Stat(u.path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -132,10 +133,7 @@ func (us *uploads) all() []*upload {
 
 // of returns a robot's uploads by one protocol, sorted by name.
 func (us *uploads) of(robot, protocol string) []*upload {
-	all := slices.DeleteFunc(us.all(), func(u *upload) bool {
-		s := u.get()
-		return s.Robot != robot || s.Protocol != protocol
-	})
+	all := slices.DeleteFunc(us.all(), func(u *upload) bool { return u.robot != robot || u.protocol != protocol })
 	slices.SortFunc(all, func(a, b *upload) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -146,8 +144,10 @@ const maxUploads = 1000
 
 // others returns how many uploads a robot has besides the upload called name.
 func (us *uploads) others(robot, name string) (n int) {
-	for _, u := range us.all() {
-		if u.name != name && u.get().Robot == robot {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	for _, u := range us.byName { // without their mutexes, which writers hold while they wait for the disk
+		if u.name != name && u.robot == robot {
 			n++
 		}
 	}
@@ -172,7 +172,7 @@ func (us *uploads) create(st status) (*upload, error) {
 		}
 		break
 	}
-	u, fresh := us.enter(name)
+	u, fresh := us.enter(st)
 	defer u.mu.Unlock()
 	u.stop()
 	u.status = st
@@ -192,12 +192,12 @@ func (us *uploads) create(st status) (*upload, error) {
 }
 
 // enter finds or adds an upload, and returns it with its mutex held.
-func (us *uploads) enter(name string) (u *upload, fresh bool) {
-	for {
+func (us *uploads) enter(st status) (u *upload, fresh bool) {
+	for name := st.upload(); ; {
 		us.mu.Lock()
 		u := us.byName[name]
 		if u == nil {
-			u = &upload{uploads: us, name: name}
+			u = &upload{uploads: us, name: name, robot: st.Robot, protocol: st.Protocol}
 			u.mu.Lock() // no other goroutine knows it yet
 			us.byName[name] = u
 			us.mu.Unlock()
@@ -280,8 +280,10 @@ func (s *status) file() string {
 
 // upload is the bytes of one batch that come by one protocol.
 type upload struct {
-	uploads *uploads
-	name    string
+	uploads  *uploads
+	name     string
+	robot    string // as in status, of which the name has both
+	protocol string
 
 	mu       sync.Mutex // guards the fields below, and the file while it is written
 	status   status

@@ -22,15 +22,23 @@ const (
 )
 
 // NoteAddress notes from which address a heartbeat came, if the robot visits hosts or has stopped
-// since its last heartbeat. An idle robot now and then visits pages that consumers watch.
+// since its last heartbeat. An idle robot now and then visits pages that consumers watch. The time
+// is kept with the precision of seenEvery.
 func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr, hb wire.Heartbeat, now time.Time) error {
 	visits := hb.Phase == wire.PhaseCollecting || hb.Phase == wire.PhaseIdle
 	if !from.IsValid() {
 		return nil
 	}
 	at, address := db.Millis(now), from.String()
-	n, err := db.Exec(ctx, r.db, `UPDATE robot_addresses SET last = ?, visits = ? WHERE robot = ? AND address = ? AND last >= ? AND last <= ? AND (visits = 1 OR ? = 1)`,
-		at, visits, robot, address, db.Millis(now.Add(-longSilence)), at, visits)
+	const current = `robot = ? AND address = ? AND last >= ? AND last <= ? AND (visits = 1 OR ? = 1)`
+	of := []any{robot, address, db.Millis(now.Add(-longSilence)), at, visits}
+	var noted bool // most heartbeats say nothing new, and a write would wait for the disk
+	err := r.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM robot_addresses WHERE `+current+` AND visits = ? AND last > ?)`,
+		append(of, visits, db.Millis(now.Add(-seenEvery)))...).Scan(&noted)
+	if err != nil || noted {
+		return wrapped(robot, err)
+	}
+	n, err := db.Exec(ctx, r.db, `UPDATE robot_addresses SET last = ?, visits = ? WHERE `+current, append([]any{at, visits}, of...)...)
 	if err != nil || n > 0 || !visits {
 		return wrapped(robot, err)
 	}
@@ -57,7 +65,7 @@ func wrapped(robot string, err error) error {
 func (r *Roster) VisitedFrom(ctx context.Context, from netip.Addr, at time.Time) (bool, error) {
 	var n int
 	err := r.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM robot_addresses WHERE address = ? AND began <= ? AND last >= ? LIMIT 1) found`,
-		from.String(), db.Millis(at.Add(nearby)), db.Millis(at.Add(-nearby))).Scan(&n)
+		from.String(), db.Millis(at.Add(nearby)), db.Millis(at.Add(-nearby-seenEvery))).Scan(&n)
 	if err != nil {
 		return false, fmt.Errorf("visits from an address: %w", err)
 	}

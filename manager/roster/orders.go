@@ -31,13 +31,18 @@ func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, e
 // The order is repeated until the robot has a newer list, because an answer may be lost. If the
 // robot does not send its generation (has < 0), it gets each order once.
 func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool, error) {
-	n, err := db.Exec(ctx, r.db, `
-		UPDATE robots SET restart_answered = restart_generation
-		WHERE name = ? AND restart_generation > CASE WHEN ? >= 0 THEN ? ELSE restart_answered END`, robot, has, has)
+	const newer = ` WHERE name = ? AND restart_generation > CASE WHEN ? >= 0 THEN ? ELSE restart_answered END`
+	var due bool
+	err := r.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM robots`+newer+`)`, robot, has, has).Scan(&due)
+	if err == nil && due {
+		var n int64
+		n, err = db.Exec(ctx, r.db, `UPDATE robots SET restart_answered = restart_generation`+newer, robot, has, has)
+		due = n > 0 // else another heartbeat has got it
+	}
 	if err != nil {
 		return false, fmt.Errorf("robot %s: restart: %w", robot, err)
 	}
-	return n > 0, nil
+	return due, nil
 }
 
 // Pause orders the robot to begin no more pages or, with paused false, to go on.
