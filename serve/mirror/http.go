@@ -55,7 +55,7 @@ func (r *httpRemote) open(ctx context.Context, path string, from int64, etag str
 		cancel(nil)
 		return nil, sort(err)
 	}
-	f.Body = &watched{ReadCloser: f.Body, timer: time.AfterFunc(stall, func() { cancel(errStalled) }), ctx: ctx, cancel: cancel}
+	f.Body = watch(ctx, cancel, f.Body)
 	return f, nil
 }
 
@@ -86,9 +86,17 @@ type watched struct {
 	cancel context.CancelCauseFunc
 }
 
+// watch returns a body that cancels ctx when it stalls.
+func watch(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) *watched {
+	w := &watched{ReadCloser: body, timer: time.AfterFunc(stall, func() { cancel(errStalled) }), ctx: ctx, cancel: cancel}
+	w.timer.Stop()
+	return w
+}
+
 func (w *watched) Read(p []byte) (int, error) {
 	w.timer.Reset(stall)
 	n, err := w.ReadCloser.Read(p)
+	w.timer.Stop() // between two reads the mirror may wait for its own limit
 	if err != nil && err != io.EOF && w.ctx.Err() != nil {
 		err = context.Cause(w.ctx)
 	}

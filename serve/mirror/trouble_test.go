@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -340,4 +342,20 @@ func (e *each100k) Add(n int64) {
 		e.n = 0
 		e.then()
 	}
+}
+
+// A mirror that waits for its own limit between two reads does not take that for a stall of the
+// service.
+func TestWaitingIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		body := watch(ctx, cancel, io.NopCloser(strings.NewReader("ab")))
+		defer body.Close()
+		for range 2 {
+			time.Sleep(2 * stall)
+			if _, err := io.ReadFull(body, make([]byte, 1)); err != nil || ctx.Err() != nil {
+				t.Errorf("%v, %v", err, context.Cause(ctx))
+			}
+		}
+	})
 }
