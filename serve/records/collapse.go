@@ -16,7 +16,7 @@ const maxCollapses = 8
 // it.
 type collapse struct {
 	field string
-	first int // number of bytes to compare; 0: all
+	first int // number of characters to compare; 0: all
 }
 
 func parseCollapse(text string) (collapse, error) {
@@ -43,9 +43,20 @@ func (c collapse) pass(ctx context.Context, of *Capture, last string) (mark stri
 		return "", false, err
 	}
 	if c.first > 0 {
-		text = text[:min(c.first, len(text))]
+		text = upTo(text, c.first)
 	}
 	sum := sha256.Sum256([]byte(text))
 	mark = hex.EncodeToString(sum[:8])
 	return mark, mark != last, nil
+}
+
+// upTo returns the first n characters of a text.
+func upTo(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/internal/testkit"
 	"sheaf/serve/library"
 )
 
@@ -105,6 +107,18 @@ func TestCursorExpires(t *testing.T) {
 			t.Errorf("%v: %v", c.issued, err)
 		case errors.As(c.want, &parameter) && !errors.As(err, &parameter):
 			t.Errorf("%v: %v", c.issued, err)
+		}
+	}
+}
+
+// The first n characters are compared, however many bytes they have.
+func TestCollapseByCharacters(t *testing.T) {
+	for n, ok := range map[int]bool{1: false, 2: true} {
+		c := collapse{field: "url", first: len("http://example.jp/") + n}
+		first, _, err := c.pass(t.Context(), &Capture{Cell: &archive.Cell{URL: "http://example.jp/あい"}}, "")
+		testkit.Must(t, err)
+		if _, differs, err := c.pass(t.Context(), &Capture{Cell: &archive.Cell{URL: "http://example.jp/あう"}}, first); differs != ok || err != nil {
+			t.Errorf("with %d characters of the path: %v, %v", n, differs, err)
 		}
 	}
 }
