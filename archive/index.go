@@ -49,6 +49,7 @@ func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*In
 	x := &Index{CellsEnd: indexOff, IndexLength: indexLen}
 	end := int64(0)
 	w := newWalker(rc, VerifyOptions{})
+	defer w.free()
 	w.off = indexOff
 	w.onLine = func(line string) error {
 		if x.links != nil {
@@ -92,6 +93,7 @@ func scan(ctx context.Context, src Source, size int64) (*Index, error) {
 	}
 	defer rc.Close()
 	w := newWalker(rc, VerifyOptions{})
+	defer w.free()
 	x := new(Index)
 	for {
 		it, err := w.next()

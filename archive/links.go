@@ -175,8 +175,9 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 	if err != nil {
 		return 0, err
 	}
+	const readAhead = 64 << 10
 	last := int64(-1)
-	for in := bufio.NewReaderSize(f, int(min(st.Size(), readBack))); ; {
+	for in := bufio.NewReaderSize(f, int(min(st.Size(), readAhead))); ; {
 		head, err := in.ReadString('\n')
 		if err != nil && err != io.EOF {
 			return whole, err
@@ -186,7 +187,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 			return whole, nil
 		}
 		var body strings.Builder
-		body.Grow(int(min(n, readBack))) // n is not checked yet
+		body.Grow(int(min(n, readAhead))) // n is not checked yet
 		if _, err := io.CopyN(&body, in, n); err == io.EOF {
 			return whole, nil
 		} else if err != nil {

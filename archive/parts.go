@@ -109,6 +109,7 @@ func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended
 	defer rc.Close()
 	const noRatio = 1 << 20 // DEFLATE cannot reach it; bodies are not kept
 	w := newWalker(rc, VerifyOptions{MaxRatio: noRatio})
+	defer w.free()
 	w.mixed = true
 	s := &partScan{src: src, walk: w}
 	w.onLine = func(line string) error {

@@ -79,6 +79,7 @@ func (w *Writer) sealWith(cells []Cell) (*Index, error) {
 // cells reads back and verifies the cells that were appended.
 func (w *Writer) cells() (cells []Cell, err error) {
 	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
+	defer walk.free()
 	for at := int64(0); at < w.size; {
 		it, err := walk.next()
 		if err != nil {

@@ -59,6 +59,7 @@ func (s *Summary) EndMember() []byte { return EndMember(s.IndexOffset, s.IndexLe
 // memory does not grow with bodies, only by 8 bytes for each record. Errors are *FormatError.
 func VerifyRange(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	w := newWalker(r, opt)
+	defer w.free()
 	s, err := w.segment()
 	if err != nil {
 		return nil, err
@@ -69,6 +70,7 @@ func VerifyRange(r io.Reader, opt VerifyOptions) (*Summary, error) {
 // VerifySegment verifies a sealed segment: a range and its end member with WI.
 func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	w := newWalker(r, opt)
+	defer w.free()
 	s, err := w.segment()
 	if err != nil {
 		return nil, err
@@ -92,6 +94,7 @@ func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
 // copy of the manifest in the batch.
 func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (manifest []byte, err error) {
 	w := newWalker(r, opt)
+	defer w.free()
 	for {
 		base := w.off
 		s, err := w.segment()
@@ -107,9 +110,7 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 		if err := each(s); err != nil {
 			return nil, err
 		}
-		next := newWalker(nil, opt)
-		next.in = w.in
-		w = next
+		w.begin(opt)
 	}
 }
 
@@ -117,6 +118,7 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 // member. It returns the copy of the manifest.
 func VerifyBatchTail(r io.Reader) (manifest []byte, err error) {
 	w := newWalker(r, VerifyOptions{})
+	defer w.free()
 	if _, err := w.segment(); !errors.Is(err, errManifest) {
 		if err == nil {
 			err = w.fail(corrupt("a host's cells where the manifest's should be"), 0)

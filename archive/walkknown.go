@@ -19,8 +19,8 @@ func (w *Writer) knownCells() (cells []Cell, ok bool) {
 	}
 	defer giveBack()
 	all := crc32.NewIEEE()
-	walk := w.walker(io.NewSectionReader(w.file, 0, w.size), w.verify())
-	defer walk.in.Reset(nil)
+	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
+	defer walk.free()
 	walk.raw = all
 	for at := int64(0); at < w.size; {
 		c, err := walk.known()

@@ -122,6 +122,7 @@ func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writ
 // recover cuts the segment after its whole cells, and returns them.
 func (w *Writer) recover() (cells []Cell, err error) {
 	walk := newWalker(w.file, w.verify())
+	defer walk.free()
 	for {
 		it, err := walk.next()
 		if ferr, ok := errors.AsType[*FormatError](err); ok && ferr.Err != nil {

@@ -1,9 +1,7 @@
 package archive
 
 import (
-	"bufio"
-	"io"
-	"sync"
+	"sync/atomic"
 
 	"sheaf/archive/deflate"
 )
@@ -15,8 +13,7 @@ import (
 // It is not a sync.Pool, which drops idle objects at every second garbage collection. A robot with
 // a low memory limit collects many times a second.
 type WriterPool struct {
-	mu   sync.Mutex // guards idle
-	idle []*buffers
+	idle [maxIdle]atomic.Pointer[buffers]
 }
 
 // maxIdle limits the sets of buffers that a pool keeps.
@@ -35,22 +32,6 @@ type buffers struct {
 	headers  []byte // the tar headers of one page
 	run      []byte // headers, deflated
 	before   []byte // the bytes of a cell before the file's blocks
-	back     *walker
-}
-
-// readBack is the size of the buffer with which a segment is read while it is sealed, in bytes.
-const readBack = 64 << 10
-
-// walker returns a walker that reads a segment back from r. Each call invalidates the previous
-// call's walker.
-func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
-	if s.back == nil {
-		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}
-	}
-	w := s.back
-	*w = walker{in: w.in, inflate: w.inflate, host: opt.Host, opt: opt.orDefault()}
-	w.in.Reset(r)
-	return w
 }
 
 // verify returns the options for reading the segment back.
@@ -86,22 +67,18 @@ func (w *Writer) borrow() (giveBack func(), err error) {
 
 // take returns an idle set of buffers, or nil.
 func (p *WriterPool) take() *buffers {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) == 0 {
-		return nil
+	for i := range p.idle {
+		if s := p.idle[i].Swap(nil); s != nil {
+			return s
+		}
 	}
-	last := len(p.idle) - 1
-	s := p.idle[last]
-	p.idle[last] = nil
-	p.idle = p.idle[:last]
-	return s
+	return nil
 }
 
 func (p *WriterPool) put(s *buffers) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) < maxIdle {
-		p.idle = append(p.idle, s)
+	for i := range p.idle {
+		if p.idle[i].CompareAndSwap(nil, s) {
+			return
+		}
 	}
 }
