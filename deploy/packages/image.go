@@ -21,7 +21,7 @@ import (
 )
 
 // nobody is the ID of the user and of the group in an image. Other rootless images use the same ID,
-// so they can share volumes.
+// so images can share volumes.
 const nobody = 65532
 
 // image makes an OCI image: the program, the web's certificate authorities, and a directory that

@@ -133,8 +133,8 @@ func (b *build) contents(p product, format, program, parts, pages string) (all f
 	return all, err
 }
 
-// compressed makes a gzip file NAME.gz of each file in a directory, and returns the new files'
-// paths.
+// compressed makes a gzip file NAME.gz of each file in a directory that is not such a file, and
+// returns the new files' paths.
 func (b *build) compressed(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// product is one of the two programs, with how it is installed.
+// product says how one of the two programs is built and installed.
 type product struct {
 	name        string // name of the package, the image, the unit and the directories
 	program     string // name of its file

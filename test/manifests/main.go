@@ -1,6 +1,6 @@
 // Command manifests decodes the files of the reference deployments with the types of the programs
-// that read them, and prints them as JSON. A key that those do not know is an error. It is a module
-// of its own for its many dependencies.
+// that read them, and prints them as JSON. A key that these types do not have is an error. It is a
+// module of its own for its many dependencies.
 //
 //	manifests compose FILE      # a Compose project; ${VARIABLES} come from the environment
 //	manifests kubernetes FILE…  # Kubernetes objects, several in a file
