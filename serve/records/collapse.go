@@ -43,20 +43,10 @@ func (c collapse) pass(ctx context.Context, of *Capture, last string) (mark stri
 		return "", false, err
 	}
 	if c.first > 0 {
-		text = upTo(text, c.first)
+		chars := []rune(text)
+		text = string(chars[:min(c.first, len(chars))])
 	}
 	sum := sha256.Sum256([]byte(text))
 	mark = hex.EncodeToString(sum[:8])
 	return mark, mark != last, nil
-}
-
-// upTo returns the first n characters of a text.
-func upTo(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
-	}
-	return text
 }
