@@ -95,7 +95,11 @@ func (s *segments) get(host string, create func() *segment) (*segment, error) {
 	} else {
 		s.used.MoveToFront(seg.place)
 	}
-	return seg, s.parkUnused()
+	if err := s.parkUnused(); err != nil {
+		seg.held--
+		return nil, err
+	}
+	return seg, nil
 }
 
 // parkUnused closes files until at most max are open, except for held ones.

@@ -323,3 +323,23 @@ func TestBatchIsAnnouncedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A host gets no segment when another host's file cannot be closed, and does not keep it in use.
+func TestSegmentOfAnotherIsNotClosed(t *testing.T) {
+	w, err := archive.Create(filepath.Join(t.TempDir(), "a"), "a.test", "1", archive.WriterOptions{})
+	testkit.Must(t, err)
+	testkit.Must(t, w.Close())
+	s := &segments{max: 1, hosts: make(map[string]*segment)}
+	of := func(host string, w *archive.Writer) (*segment, error) {
+		return s.get(host, func() *segment { return &segment{host: host, writer: w} })
+	}
+	a, err := of("a.test", w)
+	testkit.Must(t, err)
+	s.put(a)
+	if b, err := of("b.test", nil); b != nil || err == nil {
+		t.Errorf("the file of a is closed twice: %v, %v", b, err)
+	}
+	if b, err := of("b.test", nil); err != nil || b.held != 1 {
+		t.Errorf("the next time: %+v, %v", b, err)
+	}
+}

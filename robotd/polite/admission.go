@@ -276,8 +276,11 @@ func (c *Admission) SaveUsage() error {
 	if used == c.saved {
 		return nil
 	}
-	c.saved = used
-	return config.SaveJSON(c.usage, used)
+	err := config.SaveJSON(c.usage, used)
+	if err == nil {
+		c.saved = used
+	}
+	return err
 }
 
 // Hours says whether a robot may visit hosts now.
