@@ -2,6 +2,7 @@ package urlindex_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -31,6 +32,7 @@ type site struct {
 	catalog *catalog.Catalog
 	now     time.Time
 	batches int
+	robot   string // of the next batch; empty: r1
 	sealed  string // directory of the sealed segments
 
 	waiting       []*archive.Record // records of the next batch
@@ -138,7 +140,7 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 		Host: host, Object: "segments/" + naming.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
-		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},
+		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: cmp.Or(s.robot, "r1")},
 	}
 	for kind, v := range sum.Views {
 		l.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}

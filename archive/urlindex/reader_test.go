@@ -125,6 +125,31 @@ func TestErasedContentGoes(t *testing.T) {
 	}
 }
 
+// What a robot brought is erased, and what others brought of the same host stays.
+func TestErasedRobotLeavesOthers(t *testing.T) {
+	h := newHistory(t, 7)
+	h.publish(page("http://a.jp/", "true", h.now))
+	h.robot = "r2"
+	h.publish(page("http://a.jp/", "forged", h.now.Add(time.Hour)))
+	h.update()
+	_, _, err := h.catalog.RemoveRobot(t.Context(), "r2", h.now.Add(-time.Hour), "stolen key", "test")
+	testkit.Must(t, err)
+	for range 2 {
+		h.now = h.now.Add(60 * time.Hour)
+		h.collect(time.Hour * 24 * 365)
+	}
+	h.update()
+	h.check("after the robot's erasure")
+	n := 0
+	for _, err := range rowsOf(t.Context(), h.view(), urlindex.Range{}) {
+		testkit.Must(t, err)
+		n++
+	}
+	if n == 0 {
+		t.Error("the row of r1 is gone")
+	}
+}
+
 // With a lag the reader keeps its view until the lag has passed. A store that fails leaves it the
 // view.
 func TestReaderLag(t *testing.T) {

@@ -88,13 +88,13 @@ func (w *withdrawn) isExpired(seq int64) bool {
 	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }
 
-// covered reports whether an erasure covers the row. It skips erasures of collections, because a
-// row does not name its record's collection. So such rows stay in the index, like rows that are
-// only taken down.
+// covered reports whether an erasure covers the row. It skips erasures of collections and robots,
+// because a row does not name its record's. So such rows stay in the index, like rows that are only
+// taken down.
 func covered(r *Row, stones []catalog.Tombstone) bool {
 	host := r.Host()
 	for _, t := range stones {
-		if t.Host == host && t.Collection == "" && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && (t.URLPrefix == "" || weburl.PrefixOf(t.URLPrefix).Holds(r.URL)) {
+		if t.Host == host && t.Collection+t.Robot == "" && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && (t.URLPrefix == "" || weburl.PrefixOf(t.URLPrefix).Holds(r.URL)) {
 			return true
 		}
 	}
