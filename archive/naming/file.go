@@ -178,7 +178,7 @@ func CheckSegment(id string) error {
 // LinksName returns the tar name of a segment's links cell.
 func LinksName(host, segment string) string { return MetaName(host, segment, ".links") }
 
-// Escapes reports whether a tar name could lead out of the directory it is unpacked in.
+// Escapes reports whether a tar name is not clean, or could lead out of its directory.
 func Escapes(name string) bool {
 	return name == "" || name[0] == '/' || strings.ContainsAny(name, "\\\x00") || path.Clean(name) != name ||
 		name == ".." || strings.HasPrefix(name, "../")

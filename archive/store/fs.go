@@ -46,7 +46,7 @@ func OpenFS(dir string) (*FS, error) {
 	return openFS(dir, func(disk files.System) files.System { return disk })
 }
 
-// openFS opens the store on the disk that within returns for the real disk.
+// openFS is OpenFS on the disk as wrapped by within.
 func openFS(dir string, within func(files.System) files.System) (*FS, error) {
 	if err := files.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

@@ -131,9 +131,9 @@ const (
 	maxElement = 255
 )
 
-// CheckKey returns ErrKey unless key is valid in every store: parts separated by single slashes,
-// none of them empty or beginning with a dot, of printable ASCII without space, quotes, backslash
-// and wildcards.
+// CheckKey returns ErrKey unless every store takes key: at most MaxKey bytes of printable ASCII
+// without space or any of "'*?<>|\, in parts between single slashes, each of 1 to maxElement bytes
+// and without a dot at its beginning.
 func CheckKey(key string) error {
 	if key == "" || len(key) > MaxKey {
 		return fmt.Errorf("%w %.64q: %d bytes long, want 1 to %d", ErrKey, key, len(key), MaxKey)

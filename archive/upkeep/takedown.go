@@ -369,7 +369,7 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 		"look at its MANIFEST, or give --unknown (\"unknown\": true)", want.Edition, want.Host))
 }
 
-// CheckTakedown returns an error for a take-down that could never apply, or that has no reason.
+// CheckTakedown returns an error for a take-down that has no reason or could never apply.
 func CheckTakedown(t catalog.Tombstone) error {
 	if t.Robot != "" {
 		if t.Host+t.Edition+t.URLPrefix+t.Collection != "" {

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive"
 )
 
-// keep stores the record's header as rec.Original. whole reports whether all of it fits.
+// keep stores the header fields that rec.Original can have. whole: these are all fields.
 func keep(r *warcRecord, rec *archive.Record) (whole bool) {
 	whole = true
 	size := 0

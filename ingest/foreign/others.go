@@ -60,7 +60,7 @@ func hostOfOther(target string) string {
 	return host
 }
 
-// assign returns the stretches with hosts of the batch; other hosts become "". Records of no host,
+// assign returns all stretches, with "" for hosts that are not the batch's. Records of no host,
 // such as the crawler's own notes, belong to the batch's host if it has only one.
 func (o *others) assign(hosts []wire.Host) []Stretch {
 	brought := make(map[string]bool, len(hosts))

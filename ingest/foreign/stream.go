@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Kind is a format of foreign files.
+// Kind is the format of a foreign file.
 type Kind string
 
 const (

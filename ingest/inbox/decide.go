@@ -32,8 +32,8 @@ var waivable = map[wire.Reason]bool{wire.ReasonHostNotAssigned: true, wire.Reaso
 // Release makes a quarantined batch received again, and returns its new row. If the reason is a
 // judgement (host_not_assigned, clock), it is waived for this batch. Any other fault will be found
 // again. The files return first and the row follows: after a crash in between the batch is still
-// quarantined. Release returns nil if there is no such batch, and *Undecidable if the batch's state
-// does not allow it.
+// quarantined. Release returns nil if there is no such batch, and *Undecidable if the batch cannot
+// be released.
 func (q *Quarantine) Release(ctx context.Context, id string, word Order) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

@@ -93,7 +93,7 @@ func set(names string) map[string]bool {
 	return m
 }
 
-// Text is html.Tokenizer.Text, by the rules of XML if XML is true.
+// Text is html.Tokenizer.Text. It unwraps CDATA if XML is true; XML documents have XML's entities.
 func (t *Tokenizer) Text() []byte {
 	inner, ok := CDATA(t.Raw())
 	switch {

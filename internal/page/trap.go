@@ -98,9 +98,9 @@ const (
 )
 
 // Saw records the page of a URL. Call it before Endless is asked about the page's links. A
-// directory is like the directory above only if the directory above has a link towards it. A server
-// that shows the same page under every path has such links. Directories whose pages all have their
-// pictures beside them have no such links.
+// directory repeats the one above only if both pages link to the same names below, and the upper
+// page links towards this one. That is so where a server shows the same page under every path, but
+// not where each directory only has its pictures beside it.
 func (c *Circles) Saw(url string, p *Page) {
 	c.ended = ""
 	path := weburl.PathQuery(url)

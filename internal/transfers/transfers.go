@@ -180,7 +180,8 @@ func rateOf(bytes int64, seconds float64) float64 {
 	return float64(bytes) / seconds
 }
 
-// Totals sums up the selected transfers: uploads first, then by bytes, most first.
+// Totals sums up the selected transfers by consumer or robot, direction and protocol. Uploads come
+// first, then the lines with most bytes.
 func (l *Log) Totals(ctx context.Context, f Filter) ([]TotalLine, error) {
 	where, args := f.where()
 	totals, err := db.List(ctx, l.db, func(rows *sql.Rows, t *TotalLine) error {

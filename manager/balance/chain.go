@@ -32,8 +32,8 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 	return &with, nil
 }
 
-// longestChain returns two chains in ms. shortest is the longest chain that no plan avoids, because
-// its host's chain is at least as long at every robot. most is the longest chain of all candidates.
+// longestChain returns two lengths in ms. shortest: of the shortest chain that each host has at any
+// robot, the longest; no plan avoids it. most: the longest chain of all candidates.
 func (c *Costs) longestChain(chain Func) (shortest, most float64) {
 	unavoidable, longest := make([]float64, workers()), make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {

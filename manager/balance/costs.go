@@ -50,10 +50,10 @@ type Costs struct {
 const few = 4 << 20
 
 // Candidates is the number of candidates of a host if there are too many pairs to consider all. At
-// 32 robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are chosen by
-// cost times price, which loses less. If costs are only estimated, many robots cost a host about as
-// much at the prices, and the same few would be the cheapest for all hosts. So half of each host's
-// candidates are chosen with a random noise added to the priced costs.
+// 32 robots, choosing the 8 with the lowest cost makes the plan 0.9 % longer; choosing by cost
+// times price loses less. If costs are only estimated, many priced costs are nearly equal, and the
+// same few robots would be the cheapest for all hosts. So half of each host's candidates are chosen
+// with a random noise added to the priced costs.
 const (
 	Candidates = 8
 	noise      = 0.3 // highest noise, as a part of the priced cost

@@ -258,7 +258,7 @@ func (a *admission) roomToday(ctx context.Context) (room int, err error) {
 	return room, err
 }
 
-// isFull reports whether the domain has as many accepted hosts as robots may add.
+// isFull reports whether the domain has all the hosts that robots may add to it.
 func (a *admission) isFull(ctx context.Context, domain string) (bool, error) {
 	if domain == "" || a.rules.perDomain <= 0 {
 		return false, nil

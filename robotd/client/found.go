@@ -177,7 +177,7 @@ func (d *Found) Report(ctx context.Context, m Recorder) error {
 	return nil
 }
 
-// note records how many bytes of the file hosts the manager has, and how many lines that is.
+// note records how much of the file named hosts the manager has, in bytes and in lines.
 func (d *Found) note(sent int64, lines int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

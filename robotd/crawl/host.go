@@ -304,8 +304,8 @@ func (h *Host) crawlDelay(agent string) (delay time.Duration) {
 	return delay
 }
 
-// Progress returns the host's progress, for the manager. The state is empty if the host is not
-// begun and either waits or is not idle.
+// Progress returns the host's progress, for the manager. The state is empty if nobody has begun the
+// host, and it waits or is being visited.
 func (h *Host) Progress() wire.HostProgress {
 	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
 	if v := h.last.Load(); v != nil {

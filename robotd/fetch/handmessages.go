@@ -26,8 +26,8 @@ const (
 	turnsField   = "Sheaf-Turns"   // that it can make at once
 )
 
-// LeaseTime is how long a hand may make requests after its last ping that was answered, if the head
-// has no other option.
+// LeaseTime is how long a hand may make requests after its last answered ping, unless the head's
+// options set another time.
 const LeaseTime = 10 * time.Second
 
 // margin is how much longer than a lease the head waits, for clocks that differ in speed and a

@@ -82,7 +82,7 @@ func (l *lane) drop() *lane {
 	return l
 }
 
-// finishFirst records the result of a page of the lane.
+// finishFirst takes the lane's first page out, and records what its visit taught, if anything.
 func (h *Host) finishFirst(e *Entry, d Done) error {
 	if d.Segment == "" && !d.Visit.learned() {
 		h.lane = h.lane.drop()

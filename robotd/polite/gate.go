@@ -295,8 +295,8 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
-// Late returns the number of addresses whose next run has been due for at least the time by, and
-// still waits for a call of Next.
+// Late returns the number of addresses whose next run still waits for a call of Next, though it has
+// been due for at least by.
 func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,9 +23,9 @@ import (
 // ranges or those of the hosts' own files:
 //
 //   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
-//   - .tar.gz: if it has what editions brought, only the pages' files (see archive.Files), so no
-//     bytes of pages that were found unchanged; if it has the latest versions, the hosts'
-//     .members.tar.gz, each but the last without its end.
+//   - .tar.gz of what editions brought: the pages' files alone (see archive.Files), so no bytes of
+//     pages that were found unchanged;
+//   - .tar.gz of the latest versions: the hosts' .members.tar.gz, all but the last without an end.
 //
 // Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
 type Volume struct {

@@ -107,7 +107,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 	}
 }
 
-// shut shuts a gate as the service wants, and at least for the time Backoff.
+// shut shuts a gate until the time that the service names, and at least for Backoff.
 func (m *mirror) shut(g *gate, later *laterError) error {
 	soonest := time.Now().Add(m.Backoff)
 	if later.until.After(soonest) {

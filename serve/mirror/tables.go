@@ -75,7 +75,7 @@ func checkTables(domains []string) error {
 	return nil
 }
 
-// tables brings the tables in hand up to date.
+// tables brings the mirror's tables up to date.
 func (m *mirror) tables(ctx context.Context) error {
 	dirs, err := m.place.volumes()
 	if err != nil {

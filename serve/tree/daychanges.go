@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/library"
 )
 
-// The files in which a day's directory tells what the day changed of a domain: see
+// The files in which a day's directory tells what the day changed in a domain: see
 // library.DayChange. A file is written when a reader asks for it, about what that reader sees.
 const (
 	fileChanges      = "changes.jsonl.gz"

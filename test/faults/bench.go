@@ -26,8 +26,8 @@ type bench struct {
 	ends    []func()
 }
 
-// perform calls f with a bench until f returns, fails or is skipped, and cleans up. missing says
-// what f lacked if it was skipped.
+// perform runs f with a bench, and cleans up when f returns, fails or is skipped. missing says what
+// f lacked if it was skipped.
 func perform(ctx context.Context, name string, f func(*bench)) (missing string, err error) {
 	dir, err := os.MkdirTemp("", "sheaf-faults-")
 	if err != nil {
