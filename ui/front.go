@@ -11,7 +11,6 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
-	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/replay"
@@ -45,7 +44,7 @@ type frontPage struct {
 	Purpose string           // of the archive, in the reader's language; empty: not told
 	Host    string           // an example for the commands; empty: there is none
 	commands
-	Chart   chart.Chart
+	Chart   webpage.Chart
 	Changes []change
 	Days    []editionDay // the newest
 	Open    bool         // an edition appears as soon as there is anything new
@@ -122,7 +121,7 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 	if p.Yours == p.Hosts {
 		p.Yours = 0
 	}
-	p.Chart = chart.New(p.Page, p.T("Pages of each day"), chart.Count, chart.Names(p.T("Day"), days), chart.Series{Values: pages})
+	p.Chart = webpage.NewChart(p.Page, p.T("Pages of each day"), webpage.UnitCount, webpage.NameAxis(p.T("Day"), days), webpage.Series{Values: pages})
 	slices.Reverse(p.Days)
 	p.Days = p.Days[:min(newest, len(p.Days))]
 	slices.Reverse(editions)

@@ -14,7 +14,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
-	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
@@ -57,7 +56,7 @@ type entry struct {
 type hostPart struct {
 	catalog.HostInfo
 	Pages     int64 // number of different URLs; 0: not counted
-	Charts    []chart.Chart
+	Charts    []webpage.Chart
 	Calendar  []year
 	Files     []library.Node // the newest files
 	Older     int            // number of older files
@@ -176,10 +175,10 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 			days[name[:8]] = day{Path: replay.Root + name[:8] + "/http://" + p.Name + "/", Captures: days[name[:8]].Captures + e.records}
 		}
 	}
-	axis := chart.Names(p.T("Edition"), editions)
-	h.Charts = []chart.Chart{
-		chart.New(p.Page, p.T("Pages of each edition"), chart.Count, axis, chart.Series{Values: pages}),
-		chart.New(p.Page, p.T("Bytes of each edition"), chart.Bytes, axis, chart.Series{Values: sizes}),
+	axis := webpage.NameAxis(p.T("Edition"), editions)
+	h.Charts = []webpage.Chart{
+		webpage.NewChart(p.Page, p.T("Pages of each edition"), webpage.UnitCount, axis, webpage.Series{Values: pages}),
+		webpage.NewChart(p.Page, p.T("Bytes of each edition"), webpage.UnitBytes, axis, webpage.Series{Values: sizes}),
 	}
 	h.Calendar = calendar(days)
 	p.Host = h

@@ -1,5 +1,5 @@
 // Package webpage has the common parts of all pages for people: head and foot, style sheet,
-// translation into Japanese, formats of numbers and times, and the template of charts. The style
+// translation into Japanese, formats of numbers and times, and charts. The style
 // sheet has a light and a dark theme, chosen by the reader's system. The pages have one script, and
 // work without it.
 package webpage
@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"sheaf/internal/chart"
 )
 
 // Site has the values that all pages of a service share.
@@ -140,7 +138,7 @@ const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 var layoutText string
 
 var layout = Template(sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("layout").Parse(layoutText + chart.Template))
+	return template.Must(template.New("layout").Parse(layoutText + chartText))
 }))
 
 // Template returns a page's template, and parses it at the first call: most processes show few of

@@ -7,7 +7,6 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/inbox"
-	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 )
@@ -27,7 +26,7 @@ type overviewPage struct {
 	Waiting    int                  // number of hosts that wait for a decision; at most mostWaiting
 	Running    []transfers.Transfer // the first ones
 	Others     int                  // number of transfers that are not listed
-	Rates      []chart.Chart
+	Rates      []webpage.Chart
 }
 
 // buffer is one buffer. Since is how long its oldest batch has been there.

@@ -13,7 +13,6 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
-	"sheaf/internal/chart"
 	"sheaf/internal/mailer"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
@@ -130,7 +129,7 @@ type partnerPage struct {
 	Expected time.Duration      // time of tonight's transfers; 0: not known
 	Left     time.Duration      // time until all known URLs are visited, at the robot's rate; 0: not known
 	Days     []day
-	Charts   []chart.Chart
+	Charts   []webpage.Chart
 	Batches  []batch
 	Waiting  count // batches that are neither published nor in the quarantine
 }

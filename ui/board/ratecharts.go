@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 )
@@ -13,9 +12,9 @@ import (
 // Charts draws transfers, with uploads and downloads in separate charts: the bytes (of each robot
 // or account if f.Each is set) and beside them the mean rate. A period without transfers has no
 // rate.
-func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []chart.Chart) {
+func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []webpage.Chart) {
 	begins, column := columnsOf(f, until)
-	axis := chart.Times(p, begins)
+	axis := webpage.TimeAxis(p, begins)
 	for _, direction := range []string{transfers.Upload, transfers.Download} {
 		if f.Direction != "" && f.Direction != direction {
 			continue
@@ -39,11 +38,11 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 		rates := make([]float64, len(begins))
 		for i, sum := range sums {
 			if rates[i] = sum.Rate(); sum.Took == 0 {
-				rates[i] = chart.NoData
+				rates[i] = webpage.NoData
 			}
 		}
-		all = append(all, chart.New(p, p.T("%s: bytes", name), chart.Bytes, axis, byName(each, len(begins))...),
-			chart.New(p, p.T("%s: bytes a second of a transfer", name), chart.Rate, axis, chart.Series{Values: rates}))
+		all = append(all, webpage.NewChart(p, p.T("%s: bytes", name), webpage.UnitBytes, axis, byName(each, len(begins))...),
+			webpage.NewChart(p, p.T("%s: bytes a second of a transfer", name), webpage.UnitRate, axis, webpage.Series{Values: rates}))
 	}
 	return all
 }
@@ -60,14 +59,14 @@ func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, c
 }
 
 // byName returns one series for each name, or one series of zeros if there are no names.
-func byName(each map[string][]float64, columns int) (all []chart.Series) {
+func byName(each map[string][]float64, columns int) (all []webpage.Series) {
 	for name, values := range each {
-		all = append(all, chart.Series{Name: name, Values: values})
+		all = append(all, webpage.Series{Name: name, Values: values})
 	}
 	if all == nil {
-		all = []chart.Series{{Values: make([]float64, columns)}}
+		all = []webpage.Series{{Values: make([]float64, columns)}}
 	}
-	slices.SortFunc(all, func(a, b chart.Series) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b webpage.Series) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

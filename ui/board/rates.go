@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sheaf/internal/api"
-	"sheaf/internal/chart"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -18,7 +17,7 @@ import (
 type ratesPage struct {
 	page
 	Filter transfers.PeriodFilter
-	Charts []chart.Chart
+	Charts []webpage.Chart
 	Lines  []transfers.Period // the newest first
 	Pager  pager
 	CSV    string

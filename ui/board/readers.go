@@ -15,11 +15,11 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
-	"sheaf/internal/chart"
 	"sheaf/internal/display"
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
@@ -243,7 +243,7 @@ func (b *board) fillAccounts(r *http.Request, p *listPage) error {
 type accountShown struct {
 	One           account.AccountLine
 	Running, Last []transfers.Transfer // downloads; Running only those of this process
-	Rates         []chart.Chart
+	Rates         []webpage.Chart
 	Tokens        []account.Token
 	Sends         bool // whether the service can mail a link for a new password
 }

@@ -12,7 +12,6 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
-	"sheaf/internal/chart"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -110,7 +109,7 @@ type robotsPage struct {
 	Robots []robot
 	Pager  pager
 	By     string // hour, day or month
-	Series []chart.Chart
+	Series []webpage.Chart
 }
 
 // Spans returns the names of the periods, by their names in queries.
@@ -150,8 +149,8 @@ type robotPage struct {
 	Troubles []Failure
 	Odd      []copies.Copies // its copies of hosts that differ from its peers'
 	Batches  []*inbox.Batch  // the latest; nil if another process has the buffers
-	Series   []chart.Chart   // its work by day
-	Rates    []chart.Chart
+	Series   []webpage.Chart // its work by day
+	Rates    []webpage.Chart
 }
 
 var robotTemplate = parse("robot")

@@ -5,14 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 )
 
 // series draws the robots' work: pages, links and load, each stacked by robot. f.Who names one
 // robot; empty: all.
-func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFilter, until time.Time) ([]chart.Chart, error) {
+func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFilter, until time.Time) ([]webpage.Chart, error) {
 	points, err := b.Manager.Levelling.Series(ctx, f)
 	if err != nil {
 		return nil, err
@@ -26,15 +25,15 @@ func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFi
 		}
 		for of, amount := range map[*map[string][]float64]int64{&pages: one.Pages, &links: one.Links, &load: one.Load} {
 			if (*of)[one.Robot] == nil {
-				(*of)[one.Robot] = slices.Repeat([]float64{chart.NoData}, len(begins))
+				(*of)[one.Robot] = slices.Repeat([]float64{webpage.NoData}, len(begins))
 			}
 			(*of)[one.Robot][i] = float64(amount)
 		}
 	}
-	axis := chart.Times(p, begins)
-	return []chart.Chart{
-		chart.New(p, p.T("Pages collected"), chart.Count, axis, byName(pages, len(begins))...),
-		chart.New(p, p.T("Links found"), chart.Count, axis, byName(links, len(begins))...),
-		chart.New(p, p.T("Load: URLs known and not collected"), chart.Count, axis, byName(load, len(begins))...),
+	axis := webpage.TimeAxis(p, begins)
+	return []webpage.Chart{
+		webpage.NewChart(p, p.T("Pages collected"), webpage.UnitCount, axis, byName(pages, len(begins))...),
+		webpage.NewChart(p, p.T("Links found"), webpage.UnitCount, axis, byName(links, len(begins))...),
+		webpage.NewChart(p, p.T("Load: URLs known and not collected"), webpage.UnitCount, axis, byName(load, len(begins))...),
 	}, nil
 }

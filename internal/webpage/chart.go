@@ -1,4 +1,4 @@
-package chart
+package webpage
 
 import (
 	"cmp"
@@ -7,22 +7,12 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Template defines the template "chart". Its data is a Chart.
+// chartText defines the template "chart", which every page has. Its data is a Chart.
 //
 //go:embed chart.html
-var Template string
-
-// Words writes texts and numbers in the reader's language, as webpage.Page does.
-type Words interface {
-	T(english string, values ...any) string
-	Number(n any) string
-	Took(d time.Duration) string
-	BytesOf(n float64) string
-	Rate(perSecond float64) string
-}
+var chartText string
 
 // Axis describes the columns of a chart.
 type Axis struct {
@@ -48,46 +38,50 @@ type Series struct {
 // NoData is the value of a column about which nothing is known.
 var NoData = math.NaN()
 
-// Chart is a drawing of series. New makes it, and Template writes it.
+// Chart is a drawing of amounts over time as stacked bars in inline SVG: with an axis, a legend, a
+// value for each column on hover and focus, and a table of the same values for people who do not
+// see the drawing. Its markup has no style attributes and needs no script. The colours are the
+// custom properties --s1 to --s6 of the style sheet. NewChart makes a Chart, and the template
+// "chart" writes it.
 type Chart struct {
-	Words
+	Page
 	Name      string
 	Axis      string // the name of the axis, such as "Time"
 	Top, Half string // amounts at the upper end of the drawing and in its middle
 	Zero      string
 	Slots     int // width of the drawing in columns; slots without a column are empty
 	Base      string
-	Legend    []Key // one key for each series
-	Columns   []Column
-	Ticks     []Mark
+	Legend    []chartKey // one key for each series
+	Columns   []chartColumn
+	Ticks     []chartMark
 }
 
 // Height returns the height of the drawing, in its own units.
 func (Chart) Height() int { return height }
 
-// Key is a series in the legend, with the path that draws its bars.
-type Key struct {
+// chartKey is a series in the legend, with the path that draws its bars.
+type chartKey struct {
 	Class, Name string
 	Path        string
 }
 
-// Column has the texts of one column, for hover and focus and for the table.
-type Column struct {
+// chartColumn has the texts of one column, for hover and focus and for the table.
+type chartColumn struct {
 	Name  string
-	Parts []Part // one of each series
-	Total string // empty if there is one series, or no amount is known
-	Late  bool   // the column is in the right half
-	Shown bool   // the column has an amount other than 0
+	Parts []chartPart // one of each series
+	Total string      // empty if there is one series, or no amount is known
+	Late  bool        // the column is in the right half
+	Shown bool        // the column has an amount other than 0
 }
 
-// Part is the amount of a series in a column.
-type Part struct {
+// chartPart is the amount of a series in a column.
+type chartPart struct {
 	Class, Name, Amount string
 	Told                bool // the amount is not 0
 }
 
-// Mark is a text below the drawing.
-type Mark struct {
+// chartMark is a text below the drawing.
+type chartMark struct {
 	At     float64 // per cent from the left
 	Anchor string  // start, middle or end
 	Text   string
@@ -103,14 +97,15 @@ const (
 	mostSeries  = 6   // the number of colours
 )
 
-// New draws series stacked on one another, the first at the bottom. If there are too many columns,
-// it draws the last ones. If there are too many series, it draws the sum of the smallest ones as
-// one series. Several series need amounts that can be added up: pages can, mean rates cannot.
-func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
-	series = fewer(w, series)
+// NewChart draws series stacked on one another, the first at the bottom. If there are too many
+// columns, it draws the last ones. If there are too many series, it draws the sum of the smallest
+// ones as one series. Several series need amounts that can be added up: pages can, mean rates
+// cannot.
+func NewChart(p Page, name string, unit Unit, axis Axis, series ...Series) Chart {
+	series = fewer(p, series)
 	cut := max(0, len(axis.columns)-mostColumns)
 	n := len(axis.columns) - cut
-	c := Chart{Words: w, Name: name, Axis: axis.name, Slots: max(n, leastSlots)}
+	c := Chart{Page: p, Name: name, Axis: axis.name, Slots: max(n, leastSlots)}
 	sums, known := make([]float64, n), make([]bool, n)
 	for _, s := range series {
 		for i, v := range s.Values[cut:] {
@@ -120,18 +115,18 @@ func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 		}
 	}
 	top := unit.top(slices.Max(append(sums, 0)))
-	c.Top, c.Half, c.Zero = unit.write(w, top), unit.write(w, top/2), unit.write(w, 0)
+	c.Top, c.Half, c.Zero = unit.write(p, top), unit.write(p, top/2), unit.write(p, 0)
 	for i := range n {
-		c.Columns = append(c.Columns, Column{Name: axis.columns[cut+i], Late: i >= c.Slots/2, Shown: sums[i] > 0})
+		c.Columns = append(c.Columns, chartColumn{Name: axis.columns[cut+i], Late: i >= c.Slots/2, Shown: sums[i] > 0})
 	}
 	below := make([]float64, n) // height of the bars so far, in units of the drawing
 	for k, s := range series {
-		key := Key{Class: fmt.Sprint("s", k+1), Name: s.Name}
+		key := chartKey{Class: fmt.Sprint("s", k+1), Name: s.Name}
 		var path strings.Builder
 		for i, v := range s.Values[cut:] {
-			part := Part{key.Class, s.Name, w.T("no data"), v != 0}
+			part := chartPart{key.Class, s.Name, p.T("no data"), v != 0}
 			if !math.IsNaN(v) {
-				part.Amount = unit.write(w, v)
+				part.Amount = unit.write(p, v)
 			}
 			if v > 0 {
 				tall := max(v/top*height, leastHeight)
@@ -145,7 +140,7 @@ func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 	}
 	for i := range c.Columns {
 		if len(series) > 1 && known[i] {
-			c.Columns[i].Total = unit.write(w, sums[i])
+			c.Columns[i].Total = unit.write(p, sums[i])
 		}
 	}
 	c.Base = base(known)
@@ -169,12 +164,12 @@ func (c Chart) Rest() []struct{} { return make([]struct{}, c.Slots-len(c.Columns
 
 // Any reports whether any amount is more than 0.
 func (c Chart) Any() bool {
-	return slices.ContainsFunc(c.Columns, func(one Column) bool { return one.Shown })
+	return slices.ContainsFunc(c.Columns, func(one chartColumn) bool { return one.Shown })
 }
 
 // fewer returns all series or, if there are more series than colours, the largest series, in the
 // given order, and the sum of the others.
-func fewer(w Words, all []Series) []Series {
+func fewer(p Page, all []Series) []Series {
 	if len(all) <= mostSeries {
 		return all
 	}
@@ -189,7 +184,7 @@ func fewer(w Words, all []Series) []Series {
 	by := slices.Clone(all)
 	slices.SortStableFunc(by, func(a, b Series) int { return cmp.Compare(sum(b), sum(a)) })
 	least := by[mostSeries-2]
-	kept, rest := make([]Series, 0, mostSeries), Series{Name: w.T("%d others", len(all)-mostSeries+1)}
+	kept, rest := make([]Series, 0, mostSeries), Series{Name: p.T("%d others", len(all)-mostSeries+1)}
 	rest.Values = slices.Repeat([]float64{NoData}, len(least.Values))
 	large := make(map[string]bool)
 	for _, s := range by[:mostSeries-1] {
@@ -236,7 +231,7 @@ func (c *Chart) mark(ticks []tick, cut int) {
 			continue
 		}
 		at := round(100 * (float64(t.column-cut) + 0.5) / float64(c.Slots))
-		m := Mark{At: at, Anchor: "middle", Text: t.text}
+		m := chartMark{At: at, Anchor: "middle", Text: t.text}
 		switch {
 		case at < 6:
 			m.At, m.Anchor = 0, "start"

@@ -1,4 +1,4 @@
-package chart
+package webpage
 
 import (
 	"math"
@@ -11,27 +11,27 @@ type Unit int
 
 // The units of the amounts that charts show.
 const (
-	Count   Unit = iota // whole things, such as pages
-	Decimal             // such as pages a second
-	Bytes
-	Rate // bytes a second
-	Seconds
+	UnitCount   Unit = iota // whole things, such as pages
+	UnitDecimal             // such as pages a second
+	UnitBytes
+	UnitRate // bytes a second
+	UnitSeconds
 )
 
 // write returns an amount as text. Counts and decimals have no unit in the text.
-func (u Unit) write(w Words, amount float64) string {
+func (u Unit) write(p Page, amount float64) string {
 	switch u {
-	case Bytes:
-		return w.BytesOf(amount)
-	case Rate:
-		return w.Rate(amount)
-	case Seconds:
-		return w.Took(time.Duration(amount * float64(time.Second)))
-	case Count:
-		return w.Number(int64(math.Round(amount)))
+	case UnitBytes:
+		return p.BytesOf(amount)
+	case UnitRate:
+		return p.Rate(amount)
+	case UnitSeconds:
+		return p.Took(time.Duration(amount * float64(time.Second)))
+	case UnitCount:
+		return p.Number(int64(math.Round(amount)))
 	}
 	if amount >= 100 {
-		return w.Number(int64(math.Round(amount)))
+		return p.Number(int64(math.Round(amount)))
 	}
 	return strconv.FormatFloat(amount, 'g', 2, 64)
 }
@@ -44,9 +44,9 @@ var times = []float64{2, 4, 10, 20, 60, 120, 240, 600, 1200, 3600, 7200, 14400, 
 func (u Unit) top(most float64) float64 {
 	scale := 1.0
 	switch {
-	case u == Count || u == Bytes || u == Rate:
+	case u == UnitCount || u == UnitBytes || u == UnitRate:
 		most = max(most, 2)
-	case u == Seconds:
+	case u == UnitSeconds:
 		for _, t := range times {
 			if most <= t {
 				return t
@@ -58,7 +58,7 @@ func (u Unit) top(most float64) float64 {
 	}
 	power := math.Pow(10, math.Floor(math.Log10(most/scale)))
 	for _, digit := range []float64{1, 2, 3, 4, 5, 6, 8} {
-		if end := digit * power * scale; end >= most && !(u == Count && math.Mod(end, 2) != 0) && !(u != Count && digit == 3) {
+		if end := digit * power * scale; end >= most && !(u == UnitCount && math.Mod(end, 2) != 0) && !(u != UnitCount && digit == 3) {
 			return end
 		}
 	}

@@ -1,4 +1,4 @@
-package chart_test
+package webpage_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/chart"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 )
@@ -32,39 +31,39 @@ func hour(t time.Time) time.Time { return t.Add(time.Hour) }
 func day(t time.Time) time.Time  { return t.AddDate(0, 0, 1) }
 
 // draw returns the markup of a chart.
-func draw(t *testing.T, c chart.Chart) string {
+func draw(t *testing.T, c webpage.Chart) string {
 	t.Helper()
 	var text bytes.Buffer
-	testkit.Must(t, template.Must(template.New("").Parse(chart.Template)).ExecuteTemplate(&text, "chart", c))
+	testkit.Must(t, template.Must(template.New("").Parse(webpage.ChartText())).ExecuteTemplate(&text, "chart", c))
 	return text.String()
 }
 
 // The axis ends at a round amount that is not below the largest, and its middle is round too.
 func TestAxisIsRound(t *testing.T) {
 	for _, c := range []struct {
-		unit      chart.Unit
+		unit      webpage.Unit
 		most      float64
 		top, half string
 	}{
-		{chart.Count, 0, "2", "1"},
-		{chart.Count, 1, "2", "1"},
-		{chart.Count, 7, "8", "4"},
-		{chart.Count, 10, "10", "5"},
-		{chart.Count, 1817, "2,000", "1,000"},
-		{chart.Count, 2001, "3,000", "1,500"},
-		{chart.Count, 81e6, "100,000,000", "50,000,000"},
-		{chart.Bytes, 5_100_000, "6.0 MB", "3.0 MB"},
-		{chart.Bytes, 999_999, "1.0 MB", "500 kB"},
-		{chart.Rate, 68e6, "80 MB/s", "40 MB/s"},
-		{chart.Decimal, 0, "1", "0.5"},
-		{chart.Decimal, 0.13, "0.2", "0.1"},
-		{chart.Decimal, 12.5, "20", "10"},
-		{chart.Seconds, 50, "1 min", "30 s"},
-		{chart.Seconds, 61, "2 min", "1 min"},
-		{chart.Seconds, 5000, "2 h 0 min", "1 h 0 min"},
-		{chart.Seconds, 300_000, "4 days", "2 days"},
+		{webpage.UnitCount, 0, "2", "1"},
+		{webpage.UnitCount, 1, "2", "1"},
+		{webpage.UnitCount, 7, "8", "4"},
+		{webpage.UnitCount, 10, "10", "5"},
+		{webpage.UnitCount, 1817, "2,000", "1,000"},
+		{webpage.UnitCount, 2001, "3,000", "1,500"},
+		{webpage.UnitCount, 81e6, "100,000,000", "50,000,000"},
+		{webpage.UnitBytes, 5_100_000, "6.0 MB", "3.0 MB"},
+		{webpage.UnitBytes, 999_999, "1.0 MB", "500 kB"},
+		{webpage.UnitRate, 68e6, "80 MB/s", "40 MB/s"},
+		{webpage.UnitDecimal, 0, "1", "0.5"},
+		{webpage.UnitDecimal, 0.13, "0.2", "0.1"},
+		{webpage.UnitDecimal, 12.5, "20", "10"},
+		{webpage.UnitSeconds, 50, "1 min", "30 s"},
+		{webpage.UnitSeconds, 61, "2 min", "1 min"},
+		{webpage.UnitSeconds, 5000, "2 h 0 min", "1 h 0 min"},
+		{webpage.UnitSeconds, 300_000, "4 days", "2 days"},
 	} {
-		got := chart.New(english, "x", c.unit, chart.Names("Edition", []string{"a"}), chart.Series{Values: []float64{c.most}})
+		got := webpage.NewChart(english, "x", c.unit, webpage.NameAxis("Edition", []string{"a"}), webpage.Series{Values: []float64{c.most}})
 		if got.Top != c.top || got.Half != c.half {
 			t.Errorf("%v up to %v: %s and %s, want %s and %s", c.unit, c.most, got.Half, got.Top, c.half, c.top)
 		}
@@ -96,7 +95,7 @@ func TestTicksAreFewAndRound(t *testing.T) {
 			}
 			c.ticks = []string{"2026-01", "2026-04", "2026-07", "2026-10", "2027-01"}
 		}
-		got := chart.New(english, "x", chart.Count, chart.Times(english, axis), chart.Series{Values: make([]float64, c.n)})
+		got := webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, axis), webpage.Series{Values: make([]float64, c.n)})
 		var ticks []string
 		for _, m := range got.Ticks {
 			ticks = append(ticks, m.Text)
@@ -107,7 +106,7 @@ func TestTicksAreFewAndRound(t *testing.T) {
 	}
 	for n := range 200 {
 		for name, next := range map[string]func(time.Time) time.Time{"hours": hour, "days": day} {
-			got := chart.New(english, "x", chart.Count, chart.Times(english, begins(n, next)), chart.Series{Values: make([]float64, n)})
+			got := webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, begins(n, next)), webpage.Series{Values: make([]float64, n)})
 			if len(got.Ticks) > 5 || len(got.Ticks) < min(3, n) {
 				t.Errorf("%d %s have %d ticks", n, name, len(got.Ticks))
 			}
@@ -117,7 +116,7 @@ func TestTicksAreFewAndRound(t *testing.T) {
 
 // What is not known is a gap in the line at 0 and is called that; 0 is neither.
 func TestGapIsNotZero(t *testing.T) {
-	got := chart.New(english, "x", chart.Count, chart.Times(english, begins(5, hour)), chart.Series{Values: []float64{1, 0, chart.NoData, chart.NoData, 2}})
+	got := webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, begins(5, hour)), webpage.Series{Values: []float64{1, 0, webpage.NoData, webpage.NoData, 2}})
 	if got.Base != "M0 100H2M4 100H5" {
 		t.Errorf("the line at 0 is %s", got.Base)
 	}
@@ -136,17 +135,17 @@ func TestGapIsNotZero(t *testing.T) {
 // Robots stand on one another up to their sum. Where there are more than colours, the small ones
 // are one, and nothing is lost.
 func TestRobotsAreStacked(t *testing.T) {
-	two := chart.New(english, "x", chart.Count, chart.Times(english, begins(2, hour)),
-		chart.Series{Name: "etl", Values: []float64{4, chart.NoData}}, chart.Series{Name: "waseda", Values: []float64{6, chart.NoData}})
+	two := webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, begins(2, hour)),
+		webpage.Series{Name: "etl", Values: []float64{4, webpage.NoData}}, webpage.Series{Name: "waseda", Values: []float64{6, webpage.NoData}})
 	if two.Top != "10" || two.Columns[0].Total != "10" || two.Columns[1].Total != "" || !strings.HasPrefix(two.Legend[0].Path, "M0.1 100") || !strings.HasPrefix(two.Legend[1].Path, "M0.1 60") {
 		t.Errorf("%+v", two)
 	}
-	var robots []chart.Series
+	var robots []webpage.Series
 	for i := range 9 {
-		robots = append(robots, chart.Series{Name: fmt.Sprint("robot", i), Values: []float64{float64(10 - i), math.NaN()}})
+		robots = append(robots, webpage.Series{Name: fmt.Sprint("robot", i), Values: []float64{float64(10 - i), math.NaN()}})
 	}
 	slices.Reverse(robots)
-	many := chart.New(english, "x", chart.Count, chart.Times(english, begins(2, hour)), robots...)
+	many := webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, begins(2, hour)), robots...)
 	var names []string
 	for _, k := range many.Legend {
 		names = append(names, k.Name)
@@ -160,7 +159,7 @@ func TestRobotsAreStacked(t *testing.T) {
 // without seeing it.
 func TestMarkup(t *testing.T) {
 	const bad = `<img src=x onerror="alert(1)">`
-	text := draw(t, chart.New(english, bad, chart.Bytes, chart.Names(bad, []string{bad, "2"}), chart.Series{Name: bad, Values: []float64{1000, 0}}, chart.Series{Name: "b", Values: []float64{2000, 0}}))
+	text := draw(t, webpage.NewChart(english, bad, webpage.UnitBytes, webpage.NameAxis(bad, []string{bad, "2"}), webpage.Series{Name: bad, Values: []float64{1000, 0}}, webpage.Series{Name: "b", Values: []float64{2000, 0}}))
 	for _, no := range []string{"style=", "<img", "<script", "onerror=\""} {
 		if strings.Contains(text, no) {
 			t.Errorf("the markup has %s: %s", no, text)
@@ -174,7 +173,7 @@ func TestMarkup(t *testing.T) {
 	if tabs := strings.Count(text, `tabindex="0"`); tabs != 2 { // one column and the table, so that Tab does not stop at each column
 		t.Errorf("Tab stops %d times in a chart", tabs)
 	}
-	if empty := draw(t, chart.New(english, "x", chart.Count, chart.Times(english, nil), chart.Series{})); strings.Contains(empty, "<table") || strings.Contains(empty, "listitem") {
+	if empty := draw(t, webpage.NewChart(english, "x", webpage.UnitCount, webpage.TimeAxis(english, nil), webpage.Series{})); strings.Contains(empty, "<table") || strings.Contains(empty, "listitem") {
 		t.Errorf("nothing is drawn as %s", empty)
 	}
 }

@@ -1,4 +1,4 @@
-package chart
+package webpage
 
 import (
 	"time"
@@ -9,18 +9,18 @@ const (
 	mostTicks   = 5
 )
 
-// Names returns an axis of columns without a place in time, such as editions. name is the name of
-// the axis.
-func Names(name string, columns []string) Axis {
+// NameAxis returns an axis of columns without a place in time, such as editions. name is the name
+// of the axis.
+func NameAxis(name string, columns []string) Axis {
 	a := Axis{name: name, columns: columns}
 	a.spread(func(i int) string { return columns[i] })
 	return a
 }
 
-// Times returns an axis of columns that are periods of time, such as hours, days or months. begins
-// has the beginning of each, in the reader's zone.
-func Times(w Words, begins []time.Time) Axis {
-	a := Axis{name: w.T("Time")}
+// TimeAxis returns an axis of columns that are periods of time, such as hours, days or months.
+// begins has the beginning of each, in the reader's zone.
+func TimeAxis(p Page, begins []time.Time) Axis {
+	a := Axis{name: p.T("Time")}
 	full, short := layouts(begins)
 	for _, t := range begins {
 		a.columns = append(a.columns, t.Format(full))
