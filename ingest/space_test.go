@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/ingest/inbox"
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
 )
 
 // disk is a file system of 1000 bytes and as many files.
 type disk struct{ used, files int64 }
 
-func (d *disk) space() (inbox.Room, error) {
-	return inbox.Room{Bytes: 1000, Free: 1000 - d.used, Files: 1000, FreeFiles: 1000 - d.files}, nil
+func (d *disk) space() (files.Room, error) {
+	return files.Room{Bytes: 1000, Free: 1000 - d.used, Files: 1000, FreeFiles: 1000 - d.files}, nil
 }
 
 func wantFull(t *testing.T, err error, draining bool) {

@@ -207,7 +207,7 @@ func TestDryRun(t *testing.T) {
 	s := newService(t, "http://www.a.test/", "http://www.b.test/", "http://nowhere.invalid/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr, "www.b.test": site.addr})
 	cfg.Interval, cfg.Network.Resolver = 20*time.Second, "127.0.0.1:1"
-	before := files(t, cfg.DataDir)
+	before := contents(t, cfg.DataDir)
 	plan, err := DryRun(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestDryRun(t *testing.T) {
 	if gap := plan.Visits[1].At.Sub(plan.Visits[0].At); gap != cfg.Interval || plan.Visits[0].At.Before(plan.From) {
 		t.Errorf("two hosts of one address are visited %v apart, the first at %v", gap, plan.Visits[0].At)
 	}
-	if after := files(t, cfg.DataDir); after != before {
+	if after := contents(t, cfg.DataDir); after != before {
 		t.Errorf("the folder had %s, now %s", before, after)
 	}
 	if len(site.hits) != 0 {
@@ -226,7 +226,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-func files(t *testing.T, dir string) string {
+func contents(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -21,7 +22,6 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/polite"
 )
 
 // answerTimeout is how long a target may take to answer once it has all that was sent.
@@ -64,7 +64,7 @@ func (d *delivery) uploader(cfg *config.Config, id *client.Identity, keys wire.V
 // same.
 func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
 	err := config.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
-	if polite.IsFull(err) {
+	if files.IsFull(err) {
 		d.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "err", err)
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
@@ -298,7 +299,7 @@ func fill(path string) error {
 		for err = nil; err == nil; {
 			_, err = f.Write(make([]byte, chunk))
 		}
-		if !polite.IsFull(err) {
+		if !files.IsFull(err) {
 			return errors.Join(err, f.Close())
 		}
 	}

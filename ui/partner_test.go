@@ -50,7 +50,7 @@ func newBench(t *testing.T, notices bool) *bench {
 	b.m = manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir()})
 	outbox := mailer.NewOutbox(d, b.mails.Server, nil)
 	b.Partners = board.NewPartners(board.PartnersOptions{
-		Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Manager: b.m, Batches: inbox.NewLedger(d), Transfers: transfers.New(d),
+		Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Manager: b.m, DB: d, Transfers: transfers.New(d),
 		Mails: outbox, Base: "https://archive.test", Notices: notices,
 	})
 	b.Register(b.router, guard.New(nil, nil, "", slog.New(slog.DiscardHandler)))

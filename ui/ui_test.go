@@ -17,7 +17,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
@@ -111,7 +110,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	_, _, err = m.Roster.Admit(t.Context(), "waseda")
 	testkit.Must(t, err)
 	board.NewPartners(board.PartnersOptions{
-		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, Batches: inbox.NewLedger(site.DB), Transfers: site.Log, Mails: mails,
+		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, DB: site.DB, Transfers: site.Log, Mails: mails,
 	}).Register(router, g)
 	testkit.Must(t, httpd.Register(router, httpd.Options{
 		Library: site.Library, Accounts: accounts, Recorder: site.Log, Watches: watches, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo},

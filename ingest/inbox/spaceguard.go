@@ -1,15 +1,13 @@
 package inbox
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/db"
+	"sheaf/internal/files"
 )
 
 // Full says that there is no room for a batch now, and when to try again.
@@ -50,7 +48,7 @@ func (c SpaceClaim) on(d *Disk) (n float64) {
 
 // alone returns the share of a disk that the batch alone would fill, as far as its size is known. 1
 // is the whole disk.
-func (c SpaceClaim) alone(d *Disk, room Room) float64 {
+func (c SpaceClaim) alone(d *Disk, room files.Room) float64 {
 	whole := SpaceClaim{Coming: c.Whole - c.Guess, Whole: c.Whole - c.Guess}
 	return share(whole.on(d), room.Bytes)
 }
@@ -169,7 +167,7 @@ func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
 
 // taken returns the bytes of a disk that are used or reserved. except names a reservation that
 // does not count.
-func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 {
+func (g *Guard) taken(d *Disk, room files.Room, unsplit int64, except string) float64 {
 	taken := float64(room.Bytes - room.Free)
 	if d.Store {
 		taken += float64(unsplit)
@@ -237,7 +235,7 @@ func (g *Guard) NoSpace(err error) error {
 	if db.Full(err) {
 		return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk of the database is full; what has come is kept, go on later"}
 	}
-	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+	if !files.IsFull(err) {
 		return err
 	}
 	return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk is full; what has come is kept, go on later"}

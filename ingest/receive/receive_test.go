@@ -31,6 +31,7 @@ import (
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/files"
 	"sheaf/internal/ftp"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
@@ -98,10 +99,10 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	return h
 }
 
-func (h *house) space() (inbox.Room, error) {
+func (h *house) space() (files.Room, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return inbox.Room{Bytes: disk, Free: h.free}, nil
+	return files.Room{Bytes: disk, Free: h.free}, nil
 }
 
 func (h *house) setFree(n int64) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/ingest/inbox"
+	"sheaf/internal/files"
 	"sheaf/internal/ftp"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -128,8 +129,8 @@ func TestExpiry(t *testing.T) {
 func TestRoomIsMade(t *testing.T) {
 	h := newHouse(t)
 	first := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 3))
-	h.opt.Disks = []inbox.Disk{{Name: "small", Buffers: true, Space: func() (inbox.Room, error) {
-		return inbox.Room{Bytes: int64(len(first.Data)) * 2, Free: int64(len(first.Data)) * 2}, nil
+	h.opt.Disks = []inbox.Disk{{Name: "small", Buffers: true, Space: func() (files.Room, error) {
+		return files.Room{Bytes: int64(len(first.Data)) * 2, Free: int64(len(first.Data)) * 2}, nil
 	}}}
 	h.open()
 	h.want(h.create(first), 201)

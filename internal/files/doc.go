@@ -1,5 +1,5 @@
 // Package files has operations on files that must not fail halfway: writes that are durable, locks,
-// and temporary files.
+// temporary files, and disks that are full.
 //
 // # Durable writes
 //
@@ -16,6 +16,10 @@
 //
 // Lock, TryLock and Mutex lock files between processes of one machine, by flock(2). The kernel
 // drops a lock when its file is closed, so also when its process ends in any way.
+//
+// # Disks
+//
+// RoomOn returns how full a disk is, and IsFull recognizes the error of a write that found it full.
 //
 // # Temporary files
 //

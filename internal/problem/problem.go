@@ -12,8 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -87,7 +86,7 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):
 			log.DebugContext(r.Context(), "client has gone", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusBadRequest, Reason: "broken_off", Detail: "the request's body broke off"})
-		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		case files.IsFull(err):
 			log.ErrorContext(r.Context(), "a request found the disk full", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusInsufficientStorage, Reason: "disk_full", Detail: "the service's disk is full, so this was not completed; make room, and send it again"})
 		case notAnswering(r, err):

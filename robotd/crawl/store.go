@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/files"
 	"sheaf/internal/media"
 	"sheaf/internal/page"
 	"sheaf/internal/weburl"
@@ -22,7 +23,6 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
@@ -44,7 +44,7 @@ func (t *turn) store() {
 	}
 	h.dirty.Store(true)
 	err := t.err
-	if !polite.IsFull(err) { // else there was no room to keep the answer until it is stored
+	if !files.IsFull(err) { // else there was no room to keep the answer until it is stored
 		err = t.settle()
 	}
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
 	"sheaf/internal/page"
-	"sheaf/robotd/polite"
 )
 
 // HandOptions are the settings of a hand. All must be set.
@@ -56,7 +56,7 @@ func RunHand(ctx context.Context, opt HandOptions) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if polite.IsFull(err) {
+		if files.IsFull(err) {
 			return err
 		}
 		if time.Since(began) > longest {
@@ -313,7 +313,7 @@ func (w *work) do(ctx context.Context, to *partWriter, t *turn, in *inHand) erro
 	t.Allowed, t.Progress = w.may, func() { in.moved.Store(true) }
 	began := time.Now()
 	resp, live, err := w.get(ctx, t.Run, t.Request)
-	if polite.IsFull(err) {
+	if files.IsFull(err) {
 		return err
 	}
 	a := &handAnswer{Live: live}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
 	"sheaf/internal/window"
 	"sheaf/robotd/config"
@@ -260,7 +261,7 @@ func (c *Admission) Wrote(bytes int64) error {
 // Tolerate returns nil for the error of a full disk: the robot then waits until there is room.
 // Other errors are returned.
 func (c *Admission) Tolerate(err error) error {
-	if !IsFull(err) {
+	if !files.IsFull(err) {
 		return err
 	}
 	c.guard.Full()

@@ -1,13 +1,11 @@
 package polite
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
-
-	"golang.org/x/sys/unix"
 )
 
 // GuardOptions have the limits and where to look. A limit of 0 is not checked.
@@ -129,22 +127,14 @@ func (g *Guard) set(why string) {
 	g.why = why
 }
 
-// IsFull reports whether an error says that a disk or a quota is full.
-func IsFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
-}
-
 // DiskOf returns a function that returns the free space on a folder's disk.
 func DiskOf(dir string) func() (Disk, error) {
 	return func() (Disk, error) {
-		var st unix.Statfs_t
-		if err := unix.Statfs(dir, &st); err != nil {
-			return Disk{}, err
-		}
-		d := Disk{Bytes: int64(st.Bavail) * st.Bsize, Files: int64(st.Ffree)}
-		if st.Files == 0 { // btrfs and others report 0
+		room, err := files.RoomOn(dir)
+		d := Disk{Bytes: room.Free, Files: room.FreeFiles}
+		if room.Files == 0 { // btrfs and others report 0
 			d.Files = -1
 		}
-		return d, nil
+		return d, err
 	}
 }

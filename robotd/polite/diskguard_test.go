@@ -1,10 +1,6 @@
 package polite
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"syscall"
 	"testing"
 )
 
@@ -85,12 +81,5 @@ func TestNoBounds(t *testing.T) {
 	g := NewGuard(GuardOptions{Disk: func() (Disk, error) { return Disk{}, nil }, Held: func() (Held, error) { return Held{9, 9}, nil }})
 	if err := g.Look(); err != nil || g.Short() != "" {
 		t.Errorf("a guard without bounds says %q, %v", g.Short(), err)
-	}
-}
-
-func TestIsFull(t *testing.T) {
-	full := fmt.Errorf("segment: %w", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
-	if !IsFull(full) || IsFull(errors.New("no space left on device")) || IsFull(nil) {
-		t.Error("IsFull is wrong about an error")
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/cache"
 	"sheaf/internal/files"
 )
@@ -220,7 +218,7 @@ func (w *spoolWriter) close() error {
 // NoSpace adds ErrNoSpace to the error of a full disk or quota. It returns other errors as they
 // are.
 func NoSpace(err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if files.IsFull(err) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
 )
 
@@ -121,6 +122,6 @@ func forGood(err error) bool {
 	var refused *refusedError
 	var local *fs.PathError
 	var untrusted *tls.CertificateVerificationError
-	return errors.As(err, &refused) || errors.As(err, &local) || errors.As(err, &untrusted) || isFull(err) ||
+	return errors.As(err, &refused) || errors.As(err, &local) || errors.As(err, &untrusted) || files.IsFull(err) ||
 		isOther(err) || errors.Is(err, errCorrupt) || errors.Is(err, errExpired)
 }

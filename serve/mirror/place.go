@@ -97,7 +97,7 @@ func openPlace(dir string) (*place, error) {
 	if err == nil {
 		_, err = fmt.Fprintln(p.lock, os.Getpid())
 	}
-	if err != nil && !isFull(err) { // the number tells people who has the lock; a full disk is reported elsewhere
+	if err != nil && !files.IsFull(err) { // the number tells people who has the lock; a full disk is reported elsewhere
 		return nil, errors.Join(err, p.lock.Close())
 	}
 	return p, nil
@@ -321,18 +321,14 @@ func (p *place) hosts() (dirs []string, err error) {
 	return slices.Compact(dirs), err
 }
 
-// isFull reports whether the disk, or this user's quota, is full.
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
-
 // explain adds advice to the error of a full disk.
 func (m *mirror) explain(err error) error {
-	if err == nil || !isFull(err) {
+	if err == nil || !files.IsFull(err) {
 		return err
 	}
 	free := "an unknown number of"
-	var s unix.Statfs_t
-	if unix.Statfs(m.place.dir, &s) == nil {
-		free = fmt.Sprint(int64(s.Bavail) * int64(s.Bsize))
+	if room, err := files.RoomOn(m.place.dir); err == nil {
+		free = fmt.Sprint(room.Free)
 	}
 	return fmt.Errorf("the disk of %s is full (%s bytes free): make room and run again; what is in hand stays, and downloads go on where they were: %w", m.place.dir, free, err)
 }

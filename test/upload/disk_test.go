@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/ingest"
-	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -119,7 +119,7 @@ func TestSmallDisk(t *testing.T) {
 	peak := 0.0
 	published := 0
 	testkit.Until(t, "all is published", func() bool {
-		room, err := inbox.RoomOn(dir)
+		room, err := files.RoomOn(dir)
 		testkit.Must(t, err)
 		peak = max(peak, float64(room.Bytes-room.Free)/float64(room.Bytes))
 		if refused() {

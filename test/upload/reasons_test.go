@@ -13,6 +13,7 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/batch"
 	"sheaf/test/batchtest"
@@ -76,7 +77,7 @@ func TestTooLarge(t *testing.T) {
 		"ftp":  func(h *installation) way { return h.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			empty := func() (inbox.Room, error) { return inbox.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
+			empty := func() (files.Room, error) { return files.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
 			h := newInstallation(t, setup{receiver: func(o *receive.Options) {
 				o.Disks = []inbox.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
 				o.Marks = inbox.Marks{}

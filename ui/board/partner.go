@@ -1,6 +1,7 @@
 package board
 
 import (
+	"database/sql"
 	_ "embed"
 	"errors"
 	"log/slog"
@@ -29,7 +30,7 @@ import (
 type PartnersOptions struct {
 	Site      *webpage.Site
 	Manager   *manager.Manager
-	Batches   *inbox.Ledger
+	DB        *sql.DB // has the batches
 	Transfers *transfers.Log
 	Mails     *mailer.Outbox
 	Base      string       // the service's own URL, for links in mails
@@ -38,14 +39,17 @@ type PartnersOptions struct {
 }
 
 // Partners serves the pages and sends the mails.
-type Partners struct{ opt PartnersOptions }
+type Partners struct {
+	opt     PartnersOptions
+	batches *inbox.Ledger
+}
 
 // NewPartners returns Partners. Register mounts their pages, and Run sends their mails.
 func NewPartners(opt PartnersOptions) *Partners {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Partners{opt}
+	return &Partners{opt, inbox.NewLedger(opt.DB)}
 }
 
 // WaitsTooLong is how long a batch may be in the buffers before post-split.
@@ -196,7 +200,7 @@ func (s *Partners) page(r *http.Request, name string) (p *partnerPage, err error
 		return nil, err
 	}
 	p.addWork(status)
-	list, err := s.opt.Batches.List(ctx, inbox.Filter{Robot: name, Limit: mostBatches})
+	list, err := s.batches.List(ctx, inbox.Filter{Robot: name, Limit: mostBatches})
 	if err != nil {
 		return nil, err
 	}

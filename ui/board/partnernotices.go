@@ -77,7 +77,7 @@ func (s *Partners) Look(ctx context.Context, now time.Time) error {
 func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string, error) {
 	found := make(map[string]string)
 	for _, state := range []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StateQuarantined} {
-		list, err := s.opt.Batches.List(ctx, inbox.Filter{State: state, Limit: mostStuck})
+		list, err := s.batches.List(ctx, inbox.Filter{State: state, Limit: mostStuck})
 		if err != nil {
 			return nil, err
 		}

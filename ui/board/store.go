@@ -7,8 +7,8 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
-	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
+	"sheaf/internal/files"
 	"sheaf/internal/webpage"
 )
 
@@ -31,7 +31,7 @@ type storePage struct {
 // disk is a file system that batches pass through.
 type disk struct {
 	Name  string
-	Room  inbox.Room
+	Room  files.Room
 	Full  float64 // per cent
 	Wrong bool
 	Err   string // why its free space is not known

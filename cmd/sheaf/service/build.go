@@ -17,7 +17,6 @@ import (
 	"sheaf/archive/upkeep"
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/ingest"
-	"sheaf/ingest/inbox"
 	"sheaf/internal/certs"
 	"sheaf/internal/ftp"
 	"sheaf/internal/mailer"
@@ -246,7 +245,7 @@ func (b *builder) manage(robots *manager.Manager) {
 	(&keysAPI{b.cfg, b.state, robots, b.log}).register(mount)
 	b.door.Register(b.router, b.site.Zone)
 	partners := board.NewPartners(board.PartnersOptions{
-		Site: b.site, Manager: robots, Batches: inbox.NewLedger(b.state.db), Transfers: b.transfers, Mails: b.mails, Base: b.base(),
+		Site: b.site, Manager: robots, DB: b.state.db, Transfers: b.transfers, Mails: b.mails, Base: b.base(),
 		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
 	})
 	partners.Register(b.router, b.guard)

@@ -16,10 +16,10 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/store"
-	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
 	"sheaf/internal/route"
 	"sheaf/serve"
@@ -237,7 +237,7 @@ func checkQuorum(ctx context.Context, check func(context.Context) error) error {
 
 // checkRoom returns an error if a directory's disk is full.
 func checkRoom(dir string) error {
-	room, err := inbox.RoomOn(dir)
+	room, err := files.RoomOn(dir)
 	if err != nil {
 		return err
 	}

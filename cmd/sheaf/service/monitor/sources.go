@@ -10,6 +10,7 @@ import (
 	"sheaf/archive/urlindex"
 	"sheaf/ingest"
 	"sheaf/ingest/inbox"
+	"sheaf/internal/files"
 	"sheaf/internal/mailer"
 	"sheaf/internal/metrics"
 	"sheaf/internal/transfers"
@@ -60,7 +61,7 @@ func Store(usages func() store.Usages) metrics.Source {
 func Disks(dirs map[string]string) metrics.Source {
 	return metrics.Source{Name: "disks", Ask: func(_ context.Context, out *metrics.Out) error {
 		for what, dir := range dirs {
-			room, err := inbox.RoomOn(dir)
+			room, err := files.RoomOn(dir)
 			if err != nil {
 				return err
 			}
