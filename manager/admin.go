@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/manager/assign"
-	"sheaf/manager/copies"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
@@ -39,7 +38,7 @@ type AdmitResponse struct {
 // RobotsResponse answers GET /v1/admin/robots.
 type RobotsResponse struct {
 	Robots []roster.Robot  `json:"robots"`
-	Odd    []copies.Copies `json:"odd_copies"` // copies that differ from their peers' by more than time explains
+	Odd    []assign.Copies `json:"odd_copies"` // copies that differ from their peers' by more than time explains
 
 	Stopped *roster.Release `json:"stopped_release,omitempty"` // the newest release, if its roll-out has stopped
 }
@@ -103,7 +102,7 @@ type VisitResponse struct {
 type BalanceResponse struct {
 	levelling.Status
 	Passing []levelling.Passing `json:"passing"` // what each robot would hand on if its heartbeat came now
-	Copies  []copies.Copies     `json:"copies"`  // verdicts on the hosts that several robots collect
+	Copies  []assign.Copies     `json:"copies"`  // verdicts on the hosts that several robots collect
 }
 
 // RatesResponse answers GET /v1/admin/balance/rates.
@@ -114,7 +113,7 @@ type RatesResponse struct {
 
 // CopiesResponse answers GET /v1/admin/copies.
 type CopiesResponse struct {
-	Copies []copies.Copies `json:"copies"`
+	Copies []assign.Copies `json:"copies"`
 }
 
 // SeriesQuery is the query of GET /v1/admin/balance/series.
@@ -210,7 +209,7 @@ type operatorAPI struct {
 	hosts     *hosts.Registry
 	costs     *levelling.Book
 	levelling *levelling.Leveller
-	copies    *copies.Verdicts
+	copies    *assign.Verdicts
 	releases  releaseAPI
 	zone      *time.Location // of days
 	public    string         // the URL at which robots reach the service; empty: not known
@@ -262,7 +261,7 @@ func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsRe
 		return answer, err
 	}
 	compared, err := a.copies.List(ctx)
-	answer.Odd = slices.DeleteFunc(compared, func(c copies.Copies) bool { return !c.Odd })
+	answer.Odd = slices.DeleteFunc(compared, func(c assign.Copies) bool { return !c.Odd })
 	return answer, err
 }
 

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sheaf/manager/assign"
 	"slices"
 	"testing"
 	"time"
-
-	"sheaf/manager/copies"
 )
 
 // simulation is a host that several robots visit, each once a night at its own hour.
@@ -16,10 +15,10 @@ type simulation struct {
 	robots, nights, pages int
 	changes               func(page int) float64                            // a day
 	given                 func(robot, page, night int, truth string) string // what a robot is given of it
-	visits                []copies.Visit
+	visits                []assign.Visit
 }
 
-func (w *simulation) run(seed uint64) []copies.Verdict {
+func (w *simulation) run(seed uint64) []assign.Verdict {
 	r := rand.New(rand.NewPCG(seed, 5))
 	for page := range w.pages {
 		version, last := 0, 0.0
@@ -40,14 +39,14 @@ func (w *simulation) run(seed uint64) []copies.Verdict {
 					truth = w.given(i, page, night, truth)
 				}
 				at := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC).Add(time.Duration(hours[i] * float64(time.Hour)))
-				w.visits = append(w.visits, copies.Visit{URL: fmt.Sprintf("http://a.jp/%d", page), Robot: fmt.Sprint("r", i), At: at, Digest: truth})
+				w.visits = append(w.visits, assign.Visit{URL: fmt.Sprintf("http://a.jp/%d", page), Robot: fmt.Sprint("r", i), At: at, Digest: truth})
 			}
 		}
 	}
-	return copies.Judge(w.visits)
+	return assign.Judge(w.visits)
 }
 
-func odd(list []copies.Verdict) (names []string) {
+func odd(list []assign.Verdict) (names []string) {
 	for _, v := range list {
 		if v.Odd {
 			names = append(names, v.Robot)
@@ -112,7 +111,7 @@ func TestWithoutPeersNothingIsJudged(t *testing.T) {
 	if list := w.run(1); len(list) != 1 || list[0].Compared != 0 || list[0].Odd {
 		t.Errorf("%+v", list)
 	}
-	if list := copies.Judge(nil); len(list) != 0 {
+	if list := assign.Judge(nil); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
 }

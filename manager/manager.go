@@ -6,11 +6,11 @@
 //
 //	roster     the robots and their credentials; releases of the robots' program
 //	hosts      the hosts, their addresses, and what is wanted of them
-//	assign     which robot has which host, now and at any earlier time
+//	assign     which robot has which host, now and at any earlier time; how the copies differ that
+//	           several robots made of one host
 //	levelling  costs of hosts, from the logs that robots submit; plans from these costs; moves of
 //	           hosts while robots work
 //	balance    the arithmetic of levelling, without a database
-//	copies     comparing the copies that several robots made of one host
 package manager
 
 import (
@@ -27,7 +27,6 @@ import (
 	"sheaf/internal/passwords"
 	"sheaf/internal/servicekey"
 	"sheaf/manager/assign"
-	"sheaf/manager/copies"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
@@ -76,7 +75,7 @@ type Manager struct {
 	Assignments *assign.Assignments
 	Costs       *levelling.Book
 	Levelling   *levelling.Leveller
-	Copies      *copies.Verdicts
+	Copies      *assign.Verdicts
 	Releases    *roster.Releases
 }
 
@@ -98,7 +97,7 @@ func New(d *sql.DB, opt Options) *Manager {
 		Releases:    releases,
 		Hosts:       hosts.New(d, assignments, opt.Policy, opt.Resolver, opt.Log),
 		Costs:       levelling.NewCosts(d, opt.Dir, opt.Balance.Zone),
-		Copies:      copies.NewVerdicts(d, opt.Log),
+		Copies:      assign.NewVerdicts(d, opt.Log),
 		Roster: roster.New(d, assignments, roster.Options{
 			Key: opt.Key, FTP: opt.FTP, TokenLife: opt.TokenLife, Releases: releases, Log: opt.Log,
 		}),

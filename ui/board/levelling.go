@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"sheaf/internal/webpage"
-	"sheaf/manager/copies"
+	"sheaf/manager/assign"
 	"sheaf/manager/levelling"
 )
 
@@ -16,7 +16,7 @@ type levellingPage struct {
 	Robots  []share
 	Pager   pager
 	Passing []levelling.Passing // the first ones
-	Copies  []copies.Copies     // the first ones that differ
+	Copies  []assign.Copies     // the first ones that differ
 }
 
 // share is a robot's part of the plan, and how much of it is done.

@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
-	"sheaf/manager/copies"
+	"sheaf/manager/assign"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
 )
@@ -147,7 +147,7 @@ type robotPage struct {
 	page
 	One      robot
 	Troubles []Failure
-	Odd      []copies.Copies // its copies of hosts that differ from its peers'
+	Odd      []assign.Copies // its copies of hosts that differ from its peers'
 	Batches  []*inbox.Batch  // the latest; nil if another process has the buffers
 	Series   []webpage.Chart // its work by day
 	Rates    []webpage.Chart
@@ -173,7 +173,7 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	if p.Odd, err = b.Manager.Copies.List(r.Context()); err != nil {
 		return err
 	}
-	p.Odd = slices.DeleteFunc(p.Odd, func(c copies.Copies) bool { return c.Robot != name || !c.Odd })
+	p.Odd = slices.DeleteFunc(p.Odd, func(c assign.Copies) bool { return c.Robot != name || !c.Odd })
 	p.Odd = p.Odd[:min(listed, len(p.Odd))]
 	if b.Ingest != nil {
 		if p.Batches, err = b.Ingest.Batches(r.Context(), inbox.Filter{Robot: name, Limit: latest}); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"sheaf/internal/route"
 	"sheaf/manager"
-	"sheaf/manager/copies"
+	"sheaf/manager/assign"
 	"sheaf/manager/levelling"
 	"sheaf/serve/client"
 )
@@ -95,7 +95,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	showPassing(w, a.Passing)
 	if len(a.Copies) > 0 {
 		fmt.Fprintln(w)
-		Table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {
+		Table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c assign.Copies) []any {
 			odd := ""
 			if c.Odd {
 				odd = "odd, such as " + c.Example

@@ -1,16 +1,4 @@
-// Package copies compares the copies that several robots have collected of one host, and finds
-// robots whose pages differ from their peers' by more than time explains. Paper 001 (4.1.1)
-// allows a host to be given to several robots.
-//
-// Pages change, so two copies may differ because the robots came at different times. But if the
-// peers got the same page before and after a robot's visit, and the robot got another one in
-// between, then the robot was served something else. A page therefore counts for a visit only if
-// peers got equal digests before and after it. A page that changes more often than it is visited
-// counts for nobody, and neither does a page that returns to an earlier content.
-//
-// If two robots differ, nobody can tell which of them is right; both are shown. Among three or
-// more, a robot is blamed for a page if more peers are against it than with it.
-package copies
+package assign
 
 import (
 	"slices"
