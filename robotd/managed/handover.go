@@ -42,8 +42,8 @@ type Passing struct {
 	failures int // in a row, of sending a file
 }
 
-// patience is how often in a row a file may fail to be sent before its host is given up: the
-// service answers, and something is wrong with this request only.
+// patience is how often in a row a host's file may fail to be sent before the host is given up. The
+// service has just sent its list, so something is wrong with this request only.
 const patience = 3
 
 // handOver sends what the robot knows of hosts that it does not visit any more. A refusal by the
@@ -73,6 +73,7 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 			if p.failures++; p.failures < patience {
 				return fmt.Errorf("hand over %s: %w", name, err)
 			}
+			p.failures = 0
 			p.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		}
 	}
