@@ -135,6 +135,9 @@ func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", r.URL, answer.Status)
+	}
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if !strings.HasPrefix(lines.Text(), "#") {
