@@ -130,8 +130,8 @@ func (r *Room) Run(ctx context.Context) error {
 	return loop.Together(ctx, r.Ingest.Run, r.collector.Run, r.indexer.Run, r.Receiver.Run)
 }
 
-// Boundaries returns the durable writes as "receive/write" or "ingest/write", in the order in which
-// a batch meets them.
+// Boundaries returns the durable writes as "receive/write" or "ingest/write": those that a batch
+// meets, in their order, and then those of decisions about the quarantine.
 func Boundaries() (names []string) {
 	for _, write := range receive.Boundaries() {
 		names = append(names, "receive/"+write)

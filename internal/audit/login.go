@@ -42,9 +42,9 @@ type loginKey struct {
 }
 
 // Try queues a row for a log-in that passwords.Limiter has checked. Run writes the row, so that
-// downloads go on while the database is away. Try skips log-ins that repeat an earlier one, and
-// log-ins and joins whose handler writes the row. It also skips successful log-ins of robots: the
-// list of robots says when each robot was last seen.
+// downloads go on while the database is away. Try skips repeated log-ins, unless the password was
+// wrong, and log-ins and joins whose handler writes the row. It also skips robots' successes: the
+// list of robots says when each was last seen.
 func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result) {
 	kind, ok := map[string]Kind{passwords.Account: Account, passwords.Robot: Robot, passwords.Join: Robot, passwords.Operator: Operator}[t.Realm]
 	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == passwords.Join || kind == Robot && result == passwords.Right {

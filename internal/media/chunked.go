@@ -94,7 +94,7 @@ const (
 	spaces    = " \t\r\n"
 )
 
-// beginsChunk reports whether the body begins with the line of a chunk, or is empty.
+// beginsChunk reports whether the body begins with the line of a chunk, or ends within such a line.
 func (c *Chunks) beginsChunk() bool {
 	const most = 32 // bytes of a line that suffice to decide
 	digits := 0

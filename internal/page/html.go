@@ -374,7 +374,7 @@ func (c *collector) meta(attrs attributes) {
 	}
 }
 
-// refreshTarget parses "5; url='next.html'", as loosely as the HTML standard does.
+// refreshTarget returns the URL of "5; url='next.html'". It takes more than the HTML standard does.
 func refreshTarget(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	rest := strings.TrimLeft(s, "0123456789.")

@@ -51,8 +51,8 @@ func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 }
 
 // settleHolds makes this transaction's holds last to the end of their robot's lease. It ends the
-// holds of robots that cannot be visiting the hosts, and renames the holds of robots given to
-// Disown. It runs after the robots' rows have changed, so that no lease is renewed meanwhile.
+// holds of robots that cannot be visiting the hosts, and renames those of robots given to Disown.
+// Call it after the update of the robots' rows, whose lock keeps leases from being renewed.
 func (t *Tx) settleHolds(ctx context.Context) error {
 	over := db.Millis(t.now().Add(-wire.LeaseMargin(t.lease)))
 	for robot := range t.held {

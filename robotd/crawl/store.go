@@ -379,7 +379,7 @@ func Overloaded(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
+// maxRetryAfter bounds the Retry-After that is obeyed, so that no header stops a host for good.
 const maxRetryAfter = 24 * time.Hour
 
 // retryAfter returns the time from which an answer allows the next visit; zero: at any time.

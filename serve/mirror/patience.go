@@ -41,8 +41,8 @@ func (g *gate) shut(until time.Time, why string) error {
 	return nil
 }
 
-// wait waits until the gate is open. If that takes longer than aside, it returns a laterError at
-// once.
+// wait waits until the gate is open. If that takes longer than aside, and aside is not 0, it
+// returns a laterError at once.
 func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()

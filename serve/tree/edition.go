@@ -215,7 +215,7 @@ func editionSegments(ctx context.Context, v *library.AccountView, edition string
 }
 
 // segmentsWithin yields the entries of a part's hosts that lie in a scope. walk yields the entries
-// of hosts with keys behind after, in the order of the keys.
+// of hosts whose keys are above the given one, in key order.
 func segmentsWithin(scope account.Scope, part span, walk func(after string) iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[catalog.SegmentEntry, error] {
 	var prefixes []string // of the keys in the scope
 	for _, root := range scope {

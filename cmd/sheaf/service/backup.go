@@ -100,7 +100,7 @@ func writeBackup(ctx context.Context, control *sql.DB, cfg *Config, w io.Writer)
 	return errors.Join(b.tar.Close(), z.Close())
 }
 
-// collectKeys adds to keys the key files that a service needs now.
+// collectKeys adds to keys the operators' token and the key files that a service needs now.
 func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[string][]byte) error {
 	names := []string{tokenFile}
 	list, err := servicekey.List(ctx, control)

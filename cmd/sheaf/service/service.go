@@ -64,8 +64,7 @@ func WithClock(now func() time.Time) Option {
 	return func(s *Service) { s.state.local = now }
 }
 
-// Boundaries returns the durable writes of all rooms as "room/write", in the order in which a batch
-// meets them.
+// Boundaries returns the durable writes of ingest and the catalog, such as "catalog/publish-run".
 func Boundaries() []string {
 	names := ingest.Boundaries()
 	for _, write := range slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()) {

@@ -79,7 +79,7 @@ func (m mementos) pages() []stretch {
 	return pages
 }
 
-// name returns what is before the URL in the path of a TimeMap.
+// name returns the times in the path of a TimeMap's page; of the whole TimeMap, nothing.
 func (p stretch) name() string {
 	if !p.page {
 		return ""
