@@ -60,8 +60,8 @@ func TestFewPackages(t *testing.T) {
 		{"ingest/receive", 28, 10, 7}, // with page, for the links of imports
 		{"serve/ftpd", 26, 10, 7},
 		{"robotd/crawl", 24, 12, 6},
-		{"cmd/robotd", 34, 19, 9},
-		{"cmd/sheaf", 96, 63, 15},
+		{"cmd/robotd", 34, 18, 9},
+		{"cmd/sheaf", 94, 61, 14},
 	} {
 		below := reach(imports, w.from)
 		w.own.check(t, "own packages of "+w.from, len(below))
