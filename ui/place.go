@@ -78,7 +78,11 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 	p := placePage{Page: f.Site.For(r), Place: place, Name: nameOf(place), Trail: trail(place)}
 	counts, _ := f.census.counts(r.Context())
 	p.Count = counts[place]
-	var files []library.Node
+	host, err := f.hostOf(r, a, p.Name)
+	if err != nil {
+		return err
+	}
+	var files []library.Node // they come after the directories
 	after := r.URL.Query().Get("after")
 	for n, err := range f.Room.Library.Tree.List(r.Context(), a, "/"+place) {
 		switch {
@@ -92,12 +96,12 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 		default:
 			p.Entries = append(p.Entries, entry{Name: entryName(n.Name, p.Name), Path: "/browse" + path.Join("/", place, n.Name) + "/", Count: counts[path.Join(place, n.Name)]})
 		}
-		if p.More != "" {
+		if p.More != "" && host == nil {
 			break
 		}
 	}
-	if p.Name != "" && len(files) > 0 {
-		if err := f.host(r, a, &p, files); err != nil {
+	if host != nil && len(files) > 0 {
+		if err := f.host(r, a, &p, host, files); err != nil {
 			return err
 		}
 	}
@@ -135,16 +139,21 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 // 0.7 s if their indexes are not cached.
 const mostCounted = 50_000
 
+// hostOf returns what the catalog has of a place that is a host, or nil.
+func (f *face) hostOf(r *http.Request, a *account.Account, name string) (*catalog.HostInfo, error) {
+	if name == "" {
+		return nil, nil
+	}
+	info, _, err := f.Room.Library.Tree.Hosts(r.Context(), a, catalog.Key(name), "", 1)
+	if err != nil || len(info) == 0 || info[0].Host != name {
+		return nil, err
+	}
+	return &info[0], nil
+}
+
 // host adds the part about the host itself.
-func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []library.Node) error {
-	info, _, err := f.Room.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
-	if err != nil {
-		return err
-	}
-	if len(info) == 0 || info[0].Host != p.Name {
-		return nil
-	}
-	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: f.commands(r)}
+func (f *face) host(r *http.Request, a *account.Account, p *placePage, info *catalog.HostInfo, files []library.Node) (err error) {
+	h := &hostPart{HostInfo: *info, Files: files, Dir: "/pub/" + p.Place + "/", Commands: f.commands(r)}
 	if f.Room.Watches != nil {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {p.Name}}.Encode()
 	}

@@ -189,6 +189,26 @@ func TestHostsAreFoundByAPart(t *testing.T) {
 	}
 }
 
+// A host with more hosts below it than one page lists is shown with its own files on each page.
+func TestHostAboveManyHosts(t *testing.T) {
+	site := servetest.New(t, nil)
+	hosts := make(map[string][]*archive.Record)
+	for n := range 502 {
+		host := fmt.Sprintf("h%03d.big.jp", n)
+		if n == 501 {
+			host = "big.jp"
+		}
+		hosts[host] = []*archive.Record{servetest.Page("http://"+host+"/", "<p>here</p>", time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC))}
+	}
+	site.Publish("20261121", hosts)
+	base := faceOf(t, site, "")
+	for _, query := range []string{"", "?after=h499"} {
+		if status, page := get(t, base+"/browse/jp/big/"+query); status != http.StatusOK || !strings.Contains(page, "/pub/jp/big/20261121.tar.gz") || !strings.Contains(page, "/browse/jp/big/h") {
+			t.Errorf("%q: %d %s", query, status, page)
+		}
+	}
+}
+
 // The front page names new pages by their titles, above the commands, and puts the editions of a
 // day together.
 func TestFrontPageShowsNewPages(t *testing.T) {
