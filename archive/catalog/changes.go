@@ -73,10 +73,11 @@ func (s *Snapshot) follow(ctx context.Context, since int64, fn func(*follower) (
 }
 
 // versionAfter returns the number of the version that assigned sequence number since+1. If no
-// version has yet, it returns the number of the next version.
+// version has yet, it returns the number of the next version. It reads few versions if the number
+// is one of the last, as it is for readers that follow all changes.
 func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error) {
 	var failed error
-	n := sort.Search(int(s.state.N), func(i int) bool {
+	isLater := func(i int) bool { // than version i, counted from 0
 		if failed != nil {
 			return true
 		}
@@ -86,7 +87,16 @@ func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error)
 			return true
 		}
 		return e.NextSeq > since+1
-	})
+	}
+	least, most := 0, int(s.state.N)
+	for step := 1; least == 0 && most > 0; step *= 2 {
+		if i := max(most-step, 0); isLater(i) {
+			most = i
+		} else {
+			least = i + 1
+		}
+	}
+	n := least + sort.Search(most-least, func(i int) bool { return isLater(least + i) })
 	return int64(n) + 1, failed
 }
 

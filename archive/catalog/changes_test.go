@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 )
 
 // follow reads the whole feed in pages.
@@ -103,5 +105,36 @@ func TestChanges(t *testing.T) {
 	}
 	if none, last, err := pin(t, open(t, newStore(t))).Changes(t.Context(), 0, "", 1); err != nil || len(none) != 0 || last != 0 {
 		t.Errorf("of nothing: %v, %d, %v", none, last, err)
+	}
+}
+
+// Who follows the changes reads a few versions of the log, however long it is, and misses none.
+func TestFollowersReadFewVersions(t *testing.T) {
+	st := newStore(t)
+	read := 0
+	counted := &storetest.Fault{Store: st, Decide: works, DecideRead: func(_, key string) storetest.Outcome {
+		if strings.HasPrefix(key, "catalog/") {
+			read++
+		}
+		return storetest.Works
+	}}
+	c := open(t, counted)
+	for n := range 40 {
+		batch := fmt.Sprintf("b%d", n)
+		publish(t, c, publication(batch, putSegment(t, st, "a.jp", batch)))
+	}
+	s := pin(t, c)
+	all, last, err := s.Changes(t.Context(), 0, "", 1000)
+	testkit.Must(t, err)
+	for since := range last + 1 {
+		read = 0
+		later, _, err := s.Changes(t.Context(), since, "", 1000)
+		testkit.Must(t, err)
+		if len(later) != len(all)-int(since) {
+			t.Errorf("after %d of %d: %d changes", since, last, len(later))
+		}
+		if behind := int(last - since); behind <= 1 && read > 4 {
+			t.Errorf("%d behind: %d versions of the log are read", behind, read)
+		}
 	}
 }
