@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -109,15 +110,11 @@ func (accountPage) Uses() []account.Use { return account.Uses() }
 
 // UseName names a use of tokens in the reader's language.
 func (p accountPage) UseName(u account.Use) string {
-	switch u {
-	case account.ForFiles:
-		return p.T("files, by HTTP and FTP")
-	case account.ForQueries:
-		return p.T("queries and stored pages")
-	case account.ForWatches:
-		return p.T("watches")
-	}
-	return p.T("everything but password and tokens")
+	return cmp.Or(map[account.Use]string{
+		account.ForFiles:   p.T("files, by HTTP and FTP"),
+		account.ForQueries: p.T("queries and stored pages"),
+		account.ForWatches: p.T("watches"),
+	}[u], p.T("everything but password and tokens"))
 }
 
 // UseNames names the uses of a token.

@@ -91,15 +91,10 @@ func (watchesPage) WatchPath(w *watch.Watch) string {
 
 // NotCollected says why a watch finds nothing for now, or "" if a robot visits its host.
 func (p watchesPage) NotCollected(w *watch.Watch) string {
-	switch w.Collection {
-	case watch.Requested:
-		return p.T("Nobody collects this host yet; the service is asked to.")
-	case watch.Accepted:
-		return p.T("The host will be collected; no robot has it yet.")
-	case watch.Pending:
-		return p.T("An operator has to decide whether this host is collected.")
-	case watch.Refused:
-		return p.T("This host is not collected; the watch tells of nothing new.")
-	}
-	return ""
+	return map[watch.Collection]string{
+		watch.Requested: p.T("Nobody collects this host yet; the service is asked to."),
+		watch.Accepted:  p.T("The host will be collected; no robot has it yet."),
+		watch.Pending:   p.T("An operator has to decide whether this host is collected."),
+		watch.Refused:   p.T("This host is not collected; the watch tells of nothing new."),
+	}[w.Collection]
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -84,71 +85,43 @@ func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
 
 // kindName names a kind of actor in the reader's language.
 func kindName(p webpage.Page, k audit.Kind) string {
-	switch k {
-	case audit.Operator:
-		return p.T("operator")
-	case audit.Account:
-		return p.T("account")
-	case audit.Robot:
-		return p.T("robot")
-	case audit.Visitor:
-		return p.T("visitor")
-	case audit.Command:
-		return p.T("command")
-	}
-	return string(k)
+	return cmp.Or(map[audit.Kind]string{
+		audit.Operator: p.T("operator"),
+		audit.Account:  p.T("account"),
+		audit.Robot:    p.T("robot"),
+		audit.Visitor:  p.T("visitor"),
+		audit.Command:  p.T("command"),
+	}[k], string(k))
 }
 
 // outcomeName names the outcome of an act in the reader's language.
 func outcomeName(p webpage.Page, o audit.Outcome) string {
-	switch o {
-	case audit.Begun:
-		return p.T("end not known")
-	case audit.OK:
-		return p.T("done")
-	case audit.Failed:
-		return p.T("failed")
-	case audit.Refused:
-		return p.T("not allowed")
-	}
-	return string(o)
+	return cmp.Or(map[audit.Outcome]string{
+		audit.Begun:   p.T("end not known"),
+		audit.OK:      p.T("done"),
+		audit.Failed:  p.T("failed"),
+		audit.Refused: p.T("not allowed"),
+	}[o], string(o))
 }
 
 // actName names an act in the reader's language.
 func actName(p webpage.Page, a audit.Act) string {
-	switch a {
-	case audit.Login:
-		return p.T("log-in")
-	case audit.Logout:
-		return p.T("log-out")
-	case audit.Join:
-		return p.T("join")
-	case audit.Add:
-		return p.T("add")
-	case audit.Change:
-		return p.T("change")
-	case audit.Remove:
-		return p.T("remove")
-	case audit.Decide:
-		return p.T("decide")
-	case audit.Order:
-		return p.T("order to robots")
-	case audit.Publish:
-		return p.T("publish")
-	case audit.Release:
-		return p.T("release of the program")
-	case audit.Takedown:
-		return p.T("take-down")
-	case audit.Lift:
-		return p.T("lift a take-down")
-	case audit.Import:
-		return p.T("import")
-	case audit.Collect:
-		return p.T("collect, upkeep")
-	case audit.Backup:
-		return p.T("backup")
-	case audit.Restore:
-		return p.T("restore a backup")
-	}
-	return string(a)
+	return cmp.Or(map[audit.Act]string{
+		audit.Login:    p.T("log-in"),
+		audit.Logout:   p.T("log-out"),
+		audit.Join:     p.T("join"),
+		audit.Add:      p.T("add"),
+		audit.Change:   p.T("change"),
+		audit.Remove:   p.T("remove"),
+		audit.Decide:   p.T("decide"),
+		audit.Order:    p.T("order to robots"),
+		audit.Publish:  p.T("publish"),
+		audit.Release:  p.T("release of the program"),
+		audit.Takedown: p.T("take-down"),
+		audit.Lift:     p.T("lift a take-down"),
+		audit.Import:   p.T("import"),
+		audit.Collect:  p.T("collect, upkeep"),
+		audit.Backup:   p.T("backup"),
+		audit.Restore:  p.T("restore a backup"),
+	}[a], string(a))
 }

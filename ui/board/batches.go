@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,13 +115,10 @@ func (p page) Undoable(b *inbox.Batch) bool {
 
 // DecisionName names a decision in the reader's language.
 func (p page) DecisionName(d inbox.Decision) string {
-	switch d {
-	case inbox.Released:
-		return p.T("released")
-	case inbox.Discarded:
-		return p.T("discarded")
-	}
-	return string(d)
+	return cmp.Or(map[inbox.Decision]string{
+		inbox.Released:  p.T("released"),
+		inbox.Discarded: p.T("discarded"),
+	}[d], string(d))
 }
 
 // decideBatches carries out what an operator has decided about batches in the quarantine: those

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,15 +56,11 @@ func (p hostsPage) Of(domain string, state hosts.State) string {
 
 // HostState names the state of a host in the reader's language.
 func (p page) HostState(s hosts.State) string {
-	switch s {
-	case hosts.Accepted:
-		return p.T("accepted")
-	case hosts.Pending:
-		return p.T("waiting for a decision")
-	case hosts.Refused:
-		return p.T("refused")
-	}
-	return p.T("all")
+	return cmp.Or(map[hosts.State]string{
+		hosts.Accepted: p.T("accepted"),
+		hosts.Pending:  p.T("waiting for a decision"),
+		hosts.Refused:  p.T("refused"),
+	}[s], p.T("all"))
 }
 
 // Answer describes a host's answer to the last visit: its status, or why there was none.

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"database/sql"
 	_ "embed"
 	"errors"
@@ -79,25 +80,16 @@ func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
 
 // troubleName names a kind of trouble in a few words of the reader's language.
 func troubleName(p webpage.Page, kind wire.Trouble) string {
-	switch kind {
-	case wire.TroubleSilent:
-		return p.T("silent")
-	case wire.TroubleDisk:
-		return p.T("its disk is full")
-	case wire.TroubleUpload:
-		return p.T("its batches are not taken")
-	case wire.TroubleBatch:
-		return p.T("one of its batches does not come through")
-	case wire.TroubleHosts:
-		return p.T("its hosts do not answer")
-	case wire.TroubleClock:
-		return p.T("its clock is wrong")
-	case wire.TroubleKey:
-		return p.T("does not know the service's newest key")
-	case wire.TroubleOld:
-		return p.T("runs an old release")
-	}
-	return string(kind)
+	return cmp.Or(map[wire.Trouble]string{
+		wire.TroubleSilent: p.T("silent"),
+		wire.TroubleDisk:   p.T("its disk is full"),
+		wire.TroubleUpload: p.T("its batches are not taken"),
+		wire.TroubleBatch:  p.T("one of its batches does not come through"),
+		wire.TroubleHosts:  p.T("its hosts do not answer"),
+		wire.TroubleClock:  p.T("its clock is wrong"),
+		wire.TroubleKey:    p.T("does not know the service's newest key"),
+		wire.TroubleOld:    p.T("runs an old release"),
+	}[kind], string(kind))
 }
 
 //go:embed partner.html
@@ -278,38 +270,25 @@ func (p *partnerPage) addDays(since time.Time, logs []levelling.Handed, batches 
 
 // StateName names a batch's state in the reader's language.
 func StateName(p webpage.Page, s wire.State) string {
-	switch s {
-	case wire.StateReceived:
-		return p.T("received")
-	case wire.StatePreSplit:
-		return p.T("pre-split")
-	case wire.StatePostSplit:
-		return p.T("post-split")
-	case wire.StatePublished:
-		return p.T("published")
-	case wire.StateQuarantined:
-		return p.T("quarantine")
-	}
-	return string(s)
+	return cmp.Or(map[wire.State]string{
+		wire.StateReceived:    p.T("received"),
+		wire.StatePreSplit:    p.T("pre-split"),
+		wire.StatePostSplit:   p.T("post-split"),
+		wire.StatePublished:   p.T("published"),
+		wire.StateQuarantined: p.T("quarantine"),
+	}[s], string(s))
 }
 
 // trouble describes a robot's trouble in the reader's language.
 func trouble(p webpage.Page, t roster.Trouble) string {
-	var text string
-	switch t.Kind {
-	case wire.TroubleSilent:
-		text = p.T("Nothing is heard of it. Its hosts were handed on to other robots. Look whether its machine and its way to the service work.")
-	case wire.TroubleBatch:
-		text = p.T("A batch does not come through. The people who run the archive see it too; there is nothing for you to do.")
-	case wire.TroubleDisk:
-		text = p.T("There is too little space on its disk, so it collects nothing. Make room.")
-	case wire.TroubleUpload:
-		text = p.T("The service does not take its batches. It keeps them and tries again.")
-	case wire.TroubleHosts:
-		text = p.T("Half of its hosts or more do not answer it. Look whether its network works.")
-	case wire.TroubleClock:
-		text = p.T("Its clock is wrong, and so are the times of its pages. Have it set (NTP).")
-	}
+	text := map[wire.Trouble]string{
+		wire.TroubleSilent: p.T("Nothing is heard of it. Its hosts were handed on to other robots. Look whether its machine and its way to the service work."),
+		wire.TroubleBatch:  p.T("A batch does not come through. The people who run the archive see it too; there is nothing for you to do."),
+		wire.TroubleDisk:   p.T("There is too little space on its disk, so it collects nothing. Make room."),
+		wire.TroubleUpload: p.T("The service does not take its batches. It keeps them and tries again."),
+		wire.TroubleHosts:  p.T("Half of its hosts or more do not answer it. Look whether its network works."),
+		wire.TroubleClock:  p.T("Its clock is wrong, and so are the times of its pages. Have it set (NTP)."),
+	}[t.Kind]
 	if t.Detail != "" {
 		text += " (" + mailer.OneLine(t.Detail) + ")"
 	}

@@ -340,13 +340,9 @@ func (listPage) Roles() []operators.Role { return operators.Roles() }
 
 // RoleName names a role in the reader's language.
 func (p listPage) RoleName(r operators.Role) string {
-	switch r {
-	case operators.Viewer:
-		return p.T("viewer")
-	case operators.Worker:
-		return p.T("operator")
-	case operators.Admin:
-		return p.T("admin")
-	}
-	return string(r)
+	return cmp.Or(map[operators.Role]string{
+		operators.Viewer: p.T("viewer"),
+		operators.Worker: p.T("operator"),
+		operators.Admin:  p.T("admin"),
+	}[r], string(r))
 }

@@ -54,21 +54,14 @@ func (p page) End(r robot) string {
 
 // PhaseName names the phase of a robot's last heartbeat in the reader's language.
 func (p page) PhaseName(phase string) string {
-	switch wire.Phase(phase) {
-	case wire.PhaseStarting:
-		return p.T("starting")
-	case wire.PhaseCollecting:
-		return p.T("collecting")
-	case wire.PhaseClosed:
-		return p.T("window closed")
-	case wire.PhaseIdle:
-		return p.T("idle")
-	case wire.PhaseResting:
-		return p.T("resting")
-	case wire.PhasePaused:
-		return p.T("paused")
-	}
-	return "–" // there was no heartbeat
+	return cmp.Or(map[wire.Phase]string{
+		wire.PhaseStarting:   p.T("starting"),
+		wire.PhaseCollecting: p.T("collecting"),
+		wire.PhaseClosed:     p.T("window closed"),
+		wire.PhaseIdle:       p.T("idle"),
+		wire.PhaseResting:    p.T("resting"),
+		wire.PhasePaused:     p.T("paused"),
+	}[wire.Phase(phase)], "–") // there was no heartbeat
 }
 
 // lines returns the list of robots with the work that they have left. Robots in trouble come first.
