@@ -9,9 +9,9 @@ import (
 )
 
 // order parses sort, and checks that the query can be answered in that order.
-func (p *parser) order() error {
+func (p *parser) order() {
 	q := p.query
-	return errors.Join(p.get("sort", func(text string) error {
+	p.get("sort", func(text string) error {
 		switch text {
 		case "default":
 		case "reverse":
@@ -25,7 +25,8 @@ func (p *parser) order() error {
 			return errors.New("want default, reverse or closest")
 		}
 		return nil
-	}), p.get("closest", func(string) error {
+	})
+	p.get("closest", func(string) error {
 		switch {
 		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != library.MatchExact:
 			return errors.New("works for one URL only")
@@ -35,12 +36,13 @@ func (p *parser) order() error {
 			return errCostly
 		}
 		return nil
-	}), p.get("latest", func(string) error {
+	})
+	p.get("latest", func(string) error {
 		if q.latest && q.Search.Reverse {
 			return errors.New("cannot be combined with sort=reverse")
 		}
 		return nil
-	}))
+	})
 }
 
 // oneSite returns an error unless the query is for one URL, prefix or host.
@@ -54,13 +56,11 @@ func (q *Query) oneSite() error {
 	return errors.New("works for one URL, prefix or host only")
 }
 
-func (p *parser) limit() error {
+func (p *parser) limit() {
 	q := p.query
 	fast := false
-	if err := p.flag("fastLatest", &fast); err != nil {
-		return err
-	}
-	if err := p.get("limit", func(text string) error {
+	p.flag("fastLatest", &fast)
+	p.get("limit", func(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n == 0 || n > MaxLimit || n < -MaxLimit {
 			return fmt.Errorf("want a number from 1 to %d, or a negative one for the last lines", MaxLimit)
@@ -69,16 +69,12 @@ func (p *parser) limit() error {
 			return q.lastLines()
 		}
 		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	if fast && !q.last {
-		if err := p.get("fastLatest", func(string) error { return q.lastLines() }); err != nil {
-			return err
-		}
+		p.get("fastLatest", func(string) error { return q.lastLines() })
 		q.Limit = max(q.Limit, 1)
 	}
-	return p.get("offset", func(text string) error {
+	p.get("offset", func(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxSkip {
 			return fmt.Errorf("want a number from 0 to %d; use a cursor to go further", maxSkip)

@@ -38,28 +38,28 @@ func (q *Query) CountsPages() bool { return q.pages.count }
 // Paged reports whether the query asks for one page.
 func (q *Query) Paged() bool { return q.pages.one }
 
-func (p *parser) paging() error {
+func (p *parser) paging() {
 	of := &p.query.pages
 	of.size = defaultPage
-	if err := errors.Join(p.get("page", func(text string) (err error) {
+	p.get("page", func(text string) (err error) {
 		if of.number, err = strconv.Atoi(text); err != nil {
 			return errors.New("want a number, from 0")
 		}
 		of.one = of.number >= 0 // a negative number means no paging, as at the Internet Archive
 		return nil
-	}), p.get("pageSize", func(text string) (err error) {
+	})
+	p.get("pageSize", func(text string) (err error) {
 		if of.size, err = strconv.Atoi(text); err != nil || of.size < 1 || of.size > maxPage {
 			return fmt.Errorf("want a number from 1 to %d, of blocks of %d records", maxPage, blockRecords)
 		}
 		return nil
-	}), p.flag("showNumPages", &of.count)); err != nil {
-		return err
-	}
+	})
+	p.flag("showNumPages", &of.count)
 	for name, asked := range map[string]bool{"page": of.one, "showNumPages": of.count} {
 		if !asked {
 			continue
 		}
-		if err := p.get(name, func(string) error {
+		p.get(name, func(string) error {
 			switch q := p.query; {
 			case len(q.Search.Targets) != 1:
 				return errors.New("does not work with a list of targets")
@@ -67,11 +67,8 @@ func (p *parser) paging() error {
 				return errors.New("cannot be combined with sort, closest, latest, showDupeCount and the last lines")
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	return nil
 }
 
 // Pages returns the number of pages of the query. It depends on the records to be searched, not on

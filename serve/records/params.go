@@ -142,13 +142,12 @@ func ParseQuery(values url.Values, list []library.Target) (*Query, error) {
 	}
 	q := new(Query)
 	p := parser{values: values, query: q}
-	for _, step := range []func() error{
-		func() error { return p.targets(list) },
-		p.times, p.edition, p.collection, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	p.targets(list)
+	for _, step := range []func(){p.times, p.origin, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor} {
+		step()
+	}
+	if p.err != nil {
+		return nil, p.err
 	}
 	return q, nil
 }
@@ -156,38 +155,36 @@ func ParseQuery(values url.Values, list []library.Target) (*Query, error) {
 type parser struct {
 	values url.Values
 	query  *Query
+	err    error // the first one; get calls nothing after it
 }
 
-// get calls parse with each non-empty value of a parameter. It returns the first error, with the
+// get calls parse with each non-empty value of a parameter. It keeps the first error, with the
 // parameter's name.
-func (p *parser) get(name string, parse func(string) error) error {
+func (p *parser) get(name string, parse func(string) error) {
 	for _, text := range p.values[name] {
-		if text == "" {
+		if text == "" || p.err != nil {
 			continue
 		}
-		if err := parse(text); err != nil {
-			if _, ok := errors.AsType[*ParamError](err); ok || errors.Is(err, ErrCursorExpired) {
-				return err
-			}
-			return &ParamError{name, text, err.Error()}
+		err := parse(text)
+		if _, ok := errors.AsType[*ParamError](err); err == nil || ok || errors.Is(err, ErrCursorExpired) {
+			p.err = err
+		} else {
+			p.err = &ParamError{name, text, err.Error()}
 		}
 	}
-	return nil
 }
 
-func (p *parser) targets(list []library.Target) error {
+func (p *parser) targets(list []library.Target) {
 	match := library.Match(0)
-	if err := p.get("matchType", func(text string) error {
+	p.get("matchType", func(text string) error {
 		var ok bool
 		if match, ok = matches[text]; !ok {
 			return errors.New("want exact, prefix, host or domain")
 		}
 		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	p.query.Search.Targets = list
-	if err := p.get("url", func(text string) error {
+	p.get("url", func(text string) error {
 		if list != nil {
 			return errors.New("the body has the targets already; leave this parameter out")
 		}
@@ -197,50 +194,39 @@ func (p *parser) targets(list []library.Target) error {
 		t, err := parseTarget(text, match)
 		p.query.Search.Targets = []library.Target{t}
 		return err
-	}); err != nil {
-		return err
-	}
+	})
 	if p.query.Search.Targets == nil {
-		if match != 0 {
-			return &ParamError{"matchType", p.values.Get("matchType"), "there is no url that it could be of"}
-		}
+		p.get("matchType", func(string) error { return errors.New("there is no url that it could be of") })
 		p.query.Search.Targets = []library.Target{{Match: library.MatchAll}}
 	}
-	return nil
 }
 
-func (p *parser) times() error {
+func (p *parser) times() {
 	s := &p.query.Search
-	if err := p.get("from", func(text string) (err error) { s.From, _, err = parseTime(text); return err }); err != nil {
+	p.get("from", func(text string) (err error) { s.From, _, err = parseTime(text); return err })
+	p.get("to", func(text string) (err error) {
+		if _, s.To, err = parseTime(text); err == nil && !s.From.IsZero() && s.To.Before(s.From) {
+			err = errors.New("lies before from=" + p.values.Get("from"))
+		}
 		return err
-	}
-	if err := p.get("to", func(text string) (err error) { _, s.To, err = parseTime(text); return err }); err != nil {
-		return err
-	}
-	if !s.From.IsZero() && !s.To.IsZero() && s.To.Before(s.From) {
-		return &ParamError{"to", p.values.Get("to"), "lies before from=" + p.values.Get("from")}
-	}
-	if err := p.get("modified", func(text string) (err error) {
+	})
+	p.get("modified", func(text string) (err error) {
 		p.query.modified, err = parsePeriod(text)
 		return err
-	}); err != nil {
-		return err
-	}
-	return p.get("closest", func(text string) (err error) {
+	})
+	p.get("closest", func(text string) (err error) {
 		p.query.closest, _, err = parseTime(text)
 		return err
 	})
 }
 
-func (p *parser) edition() error {
-	return p.get("edition", func(text string) error {
+// origin parses what brought the records: an edition, or a collection.
+func (p *parser) origin() {
+	p.get("edition", func(text string) error {
 		p.query.Search.Edition = text
 		return nil
 	})
-}
-
-func (p *parser) collection() error {
-	return p.get("collection", func(text string) error {
+	p.get("collection", func(text string) error {
 		if !wire.ValidCollection(text) {
 			return errors.New(wire.CollectionForm)
 		}
@@ -249,50 +235,42 @@ func (p *parser) collection() error {
 	})
 }
 
-func (p *parser) conditions() error {
+func (p *parser) conditions() {
 	q := p.query
-	if err := p.get("filter", func(text string) error {
+	p.get("filter", func(text string) error {
 		f, err := parseFilter(text)
 		if q.filters = append(q.filters, f); err == nil && len(q.filters) > maxFilters {
 			err = fmt.Errorf("more than %d filters", maxFilters)
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	if err := p.get("language", func(text string) error {
+	})
+	p.get("language", func(text string) error {
 		base, err := language.ParseBase(text)
 		if err != nil {
 			return errors.New("want a language, such as ja")
 		}
 		q.filters = append(q.filters, Filter{field: fieldLanguage, text: base.String(), exact: true})
 		return nil
-	}); err != nil {
-		return err
-	}
-	if err := p.get("preference", func(text string) error {
+	})
+	p.get("preference", func(text string) error {
 		f, err := preference.ParseFilter(text)
 		if q.asked = append(q.asked, f); err == nil && len(q.asked) > maxFilters {
 			err = fmt.Errorf("more than %d of them", maxFilters)
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	if err := p.get("collapse", func(text string) error {
+	})
+	p.get("collapse", func(text string) error {
 		c, err := parseCollapse(text)
 		if q.collapses = append(q.collapses, c); err == nil && len(q.collapses) > maxCollapses {
 			err = fmt.Errorf("more than %d collapses", maxCollapses)
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	return p.flag("latest", &q.latest)
+	})
+	p.flag("latest", &q.latest)
 }
 
-func (p *parser) flag(name string, to *bool) error {
-	return p.get(name, func(text string) (err error) {
+func (p *parser) flag(name string, to *bool) {
+	p.get(name, func(text string) (err error) {
 		if *to, err = strconv.ParseBool(text); err != nil {
 			err = errors.New("want true or false")
 		}
@@ -300,45 +278,44 @@ func (p *parser) flag(name string, to *bool) error {
 	})
 }
 
-func (p *parser) form() error {
+func (p *parser) form() {
 	q := p.query
 	for _, name := range []string{"fl", "fields"} {
-		if err := p.get(name, func(text string) (err error) { q.fields, err = parseFields(text); return err }); err != nil {
-			return err
-		}
+		p.get(name, func(text string) (err error) { q.fields, err = parseFields(text); return err })
 	}
-	if err := p.get("output", func(text string) error {
+	p.get("output", func(text string) error {
 		var ok bool
 		if q.Output, ok = outputs[text]; !ok {
 			return errors.New("want cdxj, json, ndjson or text")
 		}
 		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	if p.values.Get("originals") != "" {
 		q.originals = new(bool)
 	}
 	if p.values.Get("gzip") != "" {
 		q.gzip = new(bool)
 	}
-	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals), p.flag("resolveRevisits", &q.resolve), p.flag("gzip", q.gzip))
+	p.flag("showResumeKey", &q.showKey)
+	p.flag("originals", q.originals)
+	p.flag("resolveRevisits", &q.resolve)
+	p.flag("gzip", q.gzip)
 }
 
 // Gzip reports whether the answer may be compressed if the client accepts that.
 func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
 
 // count parses which counts are wanted, and checks that the query can have them.
-func (p *parser) count() error {
+func (p *parser) count() {
 	c := &p.query.counters
-	if err := errors.Join(p.flag("showDupeCount", &c.dupes), p.flag("showSkipCount", &c.skips), p.flag("lastSkipTimestamp", &c.skipsEnd)); err != nil {
-		return err
-	}
+	p.flag("showDupeCount", &c.dupes)
+	p.flag("showSkipCount", &c.skips)
+	p.flag("lastSkipTimestamp", &c.skipsEnd)
 	for _, asked := range []struct {
 		name string
 		is   bool
 	}{{"showDupeCount", c.dupes}, {"showSkipCount", c.skips}, {"lastSkipTimestamp", c.skipsEnd}} {
-		if err := p.get(asked.name, func(string) error {
+		p.get(asked.name, func(string) error {
 			switch q := p.query; {
 			case !asked.is:
 			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
@@ -347,16 +324,13 @@ func (p *parser) count() error {
 				return errors.New("works for one URL only")
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	return nil
 }
 
-func (p *parser) cursor() error {
+func (p *parser) cursor() {
 	for _, name := range []string{"cursor", "resumeKey"} {
-		if err := p.get(name, func(text string) error {
+		p.get(name, func(text string) error {
 			c, err := parseCursor(text)
 			if err != nil {
 				return err
@@ -369,14 +343,11 @@ func (p *parser) cursor() error {
 			}
 			p.query.Cursor = c
 			return c.check(p.query, time.Now())
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	if c := p.query.Cursor; c != nil {
 		p.query.Search.After = c.position()
 	}
-	return nil
 }
 
 // ID identifies the records of the query's answer: queries that are written differently but ask for
