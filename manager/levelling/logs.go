@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 )
@@ -102,7 +103,7 @@ func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *L
 			return err
 		}
 		// If the process crashes before the commit, the robot's next attempt replaces this file.
-		return rename(spool.Name(), filepath.Join(dir, report.Name+".gz"))
+		return files.Rename(spool.Name(), filepath.Join(dir, report.Name+".gz"))
 	})
 }
 
@@ -249,7 +250,7 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]Sa
 			for _, s := range costs[host] {
 				all = all.Add(s)
 				sum.count(s)
-				hour := weekHour(s.Hour, zone)
+				hour := hourOfWeek(time.Unix(s.Hour*3600, 0).In(zone))
 				w := week[hour]
 				w.count(s)
 				week[hour] = w
@@ -294,19 +295,6 @@ func samplesOf(ctx context.Context, tx *sql.Tx, robot string, hosts []string) (m
 		return nil
 	}, `SELECT host, samples FROM costs WHERE robot = ? AND host IN `+db.Tuple(len(hosts)), append([]any{robot}, db.Args(hosts)...)...)
 	return had, err
-}
-
-// rename gives the file its final name, durably.
-func rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(to))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // Handed is a log that a robot has submitted.

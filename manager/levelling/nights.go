@@ -167,10 +167,7 @@ func readPaces(ctx context.Context, q db.Queryer) (map[string]balance.Pace, erro
 		paces[robot] = p
 		return err
 	}, `SELECT robot, gap, width, width_binds, line, line_binds, drift FROM paces`)
-	if err != nil {
-		return nil, err
-	}
-	return paces, nil
+	return paces, err
 }
 
 // readNights reads the last cycles of each robot, the latest first.

@@ -149,9 +149,3 @@ func (list Samples) LastNight() (requests, hour int64) {
 	}
 	return requests, hour
 }
-
-// weekHour returns the hour of the week in the zone; 0 is Monday 00:00.
-func weekHour(hour int64, zone *time.Location) int {
-	t := time.Unix(hour*3600, 0).In(zone)
-	return (int(t.Weekday())+6)%7*24 + t.Hour()
-}

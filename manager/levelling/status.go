@@ -105,12 +105,7 @@ func (l *Leveller) addTree(ctx context.Context, s *Status) (err error) {
 	if s.Levelled, err = l.lastLevellings(ctx); err != nil {
 		return err
 	}
-	var active []Backlog
-	for _, b := range s.Backlogs {
-		if b.active(time.Now()) {
-			active = append(active, b)
-		}
-	}
+	active := slices.DeleteFunc(slices.Clone(s.Backlogs), func(b Backlog) bool { return !b.active(time.Now()) })
 	s.Tree = []Node{}
 	if len(active) == 0 {
 		return nil
