@@ -96,29 +96,25 @@ func AsOperator(run action) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		if name, _ := cmd.Flags().GetString("operator"); name != "" {
-			password := os.Getenv("SHEAF_OPERATOR_PASSWORD")
-			if password == "" {
+		var token, password string
+		name, _ := cmd.Flags().GetString("operator")
+		if name != "" {
+			if password = os.Getenv("SHEAF_OPERATOR_PASSWORD"); password == "" {
 				return fmt.Errorf("no password of operator %s: set SHEAF_OPERATOR_PASSWORD", name)
 			}
-			c, err := client.Operator(address, "")
-			if err != nil {
-				return fmt.Errorf("--url: %w", err)
-			}
-			c.User, c.Password = name, password
-			return Explain(run(cmd, c, args))
-		}
-		given, _ := cmd.Flags().GetString("token")
-		token := cmp.Or(given, os.Getenv("SHEAF_TOKEN"))
-		if token == "" {
-			if token, err = service.ReadToken(data); err != nil {
-				return fmt.Errorf("no operators' token: %w; give the service's --data directory or --config file, or --token", err)
+		} else {
+			given, _ := cmd.Flags().GetString("token")
+			if token = cmp.Or(given, os.Getenv("SHEAF_TOKEN")); token == "" {
+				if token, err = service.ReadToken(data); err != nil {
+					return fmt.Errorf("no operators' token: %w; give the service's --data directory or --config file, or --token", err)
+				}
 			}
 		}
 		c, err := client.Operator(address, token)
 		if err != nil {
 			return fmt.Errorf("--url: %w", err)
 		}
+		c.User, c.Password = name, password
 		return Explain(run(cmd, c, args))
 	}
 }
