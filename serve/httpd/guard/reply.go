@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sheaf/internal/peer"
+	"sheaf/internal/webpage"
 )
 
 // Found redirects with 302. Unlike http.Redirect it does not clean the path, which may hold a URL
@@ -18,12 +19,9 @@ func Found(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// WantsHTML reports whether the client accepts HTML, as browsers do.
-func WantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
-
 // WantsJSON reports whether the client accepts JSON and does not accept HTML.
 func WantsJSON(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "application/json") && !WantsHTML(r)
+	return strings.Contains(r.Header.Get("Accept"), "application/json") && !webpage.Wanted(r)
 }
 
 // TakesGzip reports whether the client takes gzip (RFC 9110, 12.5.3).

@@ -117,7 +117,7 @@ func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, 
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
 // to the period in the path.
 func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	if r.URL.EscapedPath() == replay.Root && (guard.WantsHTML(r) || r.URL.Query().Has("url")) {
+	if r.URL.EscapedPath() == replay.Root && (webpage.Wanted(r) || r.URL.Query().Has("url")) {
 		return p.ask(w, r)
 	}
 	address, err := replay.ParseAddress(target(r, replay.Root), p.Site.Zone)
@@ -225,7 +225,7 @@ var missingTemplate = webpage.Parse(missingText)
 
 // missing says that nothing is kept of a page. To people it shows pages with similar URLs.
 func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
-	if !guard.WantsHTML(r) {
+	if !webpage.Wanted(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
 	}
 	urls, err := p.Records.Suggest(r.Context(), a, url, 20)
