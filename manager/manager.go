@@ -14,6 +14,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"database/sql"
@@ -81,12 +82,8 @@ type Manager struct {
 
 // New returns the manager over d, which internal/db has opened.
 func New(d *sql.DB, opt Options) *Manager {
-	if opt.Balance.Zone == nil {
-		opt.Balance.Zone = time.UTC
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Balance.Zone = cmp.Or(opt.Balance.Zone, time.UTC)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Guesses == nil {
 		opt.Guesses = passwords.NewLimiter(opt.Log)
 	}

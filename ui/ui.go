@@ -13,6 +13,7 @@
 package ui
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"log/slog"
@@ -62,9 +63,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Room == nil || opt.Guard == nil || opt.Site == nil {
 		return errors.New("ui: options lack a room, a guard or a site")
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	titles, err := lru.New[string, string](10 * newest)
 	if err != nil {
 		return err

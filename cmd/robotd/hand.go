@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -44,10 +45,7 @@ func handInviteCommand() *cobra.Command {
 	}
 	out := cmd.Flags().String("out", "", "the file (default NAME.pass)")
 	cmd.RunE = with(func(cmd *cobra.Command, cfg config.Config, args []string) (err error) {
-		path := *out
-		if path == "" {
-			path = args[0] + ".pass"
-		}
+		path := cmp.Or(*out, args[0]+".pass")
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // before the right of an earlier file ends
 		if err != nil {
 			return err

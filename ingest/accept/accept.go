@@ -1,6 +1,7 @@
 package accept
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -165,9 +166,7 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 		}
 		return nil, false, a.refuse(ctx, up, m, signed, reuse)
 	}
-	if up.Path == "" {
-		up.Path = a.opt.Buffers.File(string(m.Batch)) // an earlier attempt may have placed it
-	}
+	up.Path = cmp.Or(up.Path, a.opt.Buffers.File(string(m.Batch))) // an earlier attempt may have placed it
 	b := a.row(m, up)
 	if b.Express, err = a.express(ctx, m); err != nil {
 		return nil, false, err

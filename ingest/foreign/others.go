@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"compress/gzip"
 	"io"
 	"strings"
@@ -27,9 +28,7 @@ type others struct {
 }
 
 func newOthers(out io.Writer) *others {
-	if out == nil {
-		out = io.Discard
-	}
+	out = cmp.Or(out, io.Discard)
 	return &others{out: out, z: gzip.NewWriter(nil)}
 }
 

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func refusalOf(err error, at int64, part string) error {
 	}
 	placed := *fault
 	placed.Offset += at
-	if placed.Entry == "" {
-		placed.Entry = part
-	}
+	placed.Entry = cmp.Or(placed.Entry, part)
 	refusal := &Refusal{fault.Code, placed.Error()}
 	if fault.Excess {
 		return &OneHost{refusal}

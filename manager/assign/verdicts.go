@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -35,9 +36,7 @@ type Verdicts struct {
 
 // NewVerdicts returns the verdicts in d, which internal/db has opened. A nil logger discards.
 func NewVerdicts(d *sql.DB, log *slog.Logger) *Verdicts {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Verdicts{d, log}
 }
 

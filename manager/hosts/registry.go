@@ -6,6 +6,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -42,9 +43,7 @@ func New(d *sql.DB, assignments *assign.Assignments, policy Policy, resolver Res
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Registry{d, assignments, policy, resolver, log}
 }
 

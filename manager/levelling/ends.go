@@ -1,6 +1,7 @@
 package levelling
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -88,10 +89,7 @@ func (s *snapshot) estimateRates() {
 
 // addTimes adds to each robot's ms what time returns for the robot and the host.
 func (s *snapshot) addTimes(host int, ms []float64) {
-	kb := s.kb[host]
-	if kb == 0 {
-		kb = s.unmeasured.kb
-	}
+	kb := cmp.Or(s.kb[host], s.unmeasured.kb)
 	weight := s.weight[host] / float64(s.parts[host])
 	kb /= float64(s.parts[host])
 	from := 0

@@ -1,6 +1,7 @@
 package levelling
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -70,9 +71,7 @@ type Leveller struct {
 
 // New returns a leveller of the assignments in d, which internal/db has opened.
 func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Leveller {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Leases == nil {
 		opt.Leases = lease.NewDB(d, nil, lease.Options{Log: opt.Log})
 	}

@@ -1,6 +1,7 @@
 package levelling
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -115,9 +116,7 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		if err != nil {
 			return nil, err
 		}
-		if url == "" {
-			url = "http://" + host + "/"
-		}
+		url = cmp.Or(url, "http://"+host+"/")
 		if err := note(host, d.fault, db.Millis(now)); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package levelling
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -296,10 +297,7 @@ func (s *snapshot) fit() bool {
 		s.slow[i] = estimate(i, host) / median
 	}
 	for j := range s.weight {
-		kb := s.kb[j]
-		if kb == 0 {
-			kb = usual
-		}
+		kb := cmp.Or(s.kb[j], usual)
 		s.weight[j] = kb * estimate(robot, j)
 	}
 	s.unmeasured.weight = usual * median

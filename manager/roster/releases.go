@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -37,9 +38,7 @@ type Releases struct {
 // NewReleases returns the releases in d, which internal/db has opened, with programs in the store.
 // A nil logger discards.
 func NewReleases(d *sql.DB, objects store.Store, log *slog.Logger) *Releases {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Releases{d, objects, log}
 }
 

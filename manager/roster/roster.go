@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
@@ -56,12 +57,8 @@ type Roster struct {
 
 // New returns the robots in d, which internal/db has opened.
 func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Roster {
-	if opt.TokenLife == 0 {
-		opt.TokenLife = 7 * 24 * time.Hour
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.TokenLife = cmp.Or(opt.TokenLife, 7*24*time.Hour)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	return &Roster{db: d, assignments: assignments, opt: opt}
 }
 

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -69,12 +70,8 @@ type account struct {
 
 // NewMeter returns a meter. If there is a database, Run must be running.
 func NewMeter(opt Options) *Meter {
-	if opt.Zone == nil {
-		opt.Zone = time.UTC
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Zone = cmp.Or(opt.Zone, time.UTC)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	return &Meter{Options: opt, line: new(line), accounts: make(map[string]*account)}
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,9 +54,7 @@ func problem(resp *http.Response) *Error {
 		}
 	}
 	e.Status = resp.StatusCode
-	if e.Title == "" {
-		e.Title = http.StatusText(resp.StatusCode)
-	}
+	e.Title = cmp.Or(e.Title, http.StatusText(resp.StatusCode))
 	return e
 }
 

@@ -3,6 +3,7 @@
 package ftpd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,7 @@ func New(opt Options) (ftp.Handler, error) {
 	if opt.Tree == nil || opt.Accounts == nil || opt.Recorder == nil {
 		return nil, errors.New("ftpd: options lack a tree, accounts or recorder")
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	return handler{opt, newResumes()}, nil
 }
 

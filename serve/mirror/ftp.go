@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -38,10 +39,7 @@ type ftpRemote struct {
 }
 
 func newFTP(ctx context.Context, to *url.URL, user, password string, trusted *x509.CertPool) *ftpRemote {
-	port := to.Port()
-	if port == "" {
-		port = "21"
-	}
+	port := cmp.Or(to.Port(), "21")
 	if user == "" {
 		user, password = "anonymous", "sheaf@"
 	}

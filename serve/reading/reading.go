@@ -2,6 +2,7 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -64,21 +65,13 @@ func New(opt Options) (*Library, error) {
 	if opt.Catalog == nil || opt.Store == nil {
 		return nil, errors.New("reading: a library needs a catalog and a store")
 	}
-	if opt.Grace == 0 {
-		opt.Grace = account.DefaultGrace
-	}
+	opt.Grace = cmp.Or(opt.Grace, account.DefaultGrace)
 	if opt.Meter == nil {
 		opt.Meter = account.NewMeter(account.Options{})
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
-	if opt.CacheBytes == 0 {
-		opt.CacheBytes = defaultCache
-	}
-	if opt.SpoolBytes == 0 {
-		opt.SpoolBytes = defaultSpool
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
+	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
+	opt.SpoolBytes = cmp.Or(opt.SpoolBytes, defaultSpool)
 	memo := cache.NewMemo(opt.CacheBytes)
 	from := &library.Library{
 		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(opt.SpoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,

@@ -49,6 +49,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,12 +98,8 @@ const (
 
 // New returns the tree of opt.Archive. Where opt has defaults, it applies them.
 func New(opt Options) *Tree {
-	if opt.Widest == 0 {
-		opt.Widest = defaultWidest
-	}
-	if opt.VolumeBytes == 0 {
-		opt.VolumeBytes = defaultVolume
-	}
+	opt.Widest = cmp.Or(opt.Widest, defaultWidest)
+	opt.VolumeBytes = cmp.Or(opt.VolumeBytes, defaultVolume)
 	return &Tree{opt: opt}
 }
 

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"database/sql"
@@ -65,18 +66,10 @@ func New(opt Options) (*Watches, error) {
 	if opt.DB == nil || opt.Records == nil || opt.Account == nil {
 		return nil, errors.New("watch: options lack a database, records or accounts")
 	}
-	if opt.Limit == 0 {
-		opt.Limit = defaultLimit
-	}
-	if opt.Zone == nil {
-		opt.Zone = time.UTC
-	}
-	if opt.Poll == 0 {
-		opt.Poll = MaxPoll
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Limit = cmp.Or(opt.Limit, defaultLimit)
+	opt.Zone = cmp.Or(opt.Zone, time.UTC)
+	opt.Poll = cmp.Or(opt.Poll, MaxPoll)
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}

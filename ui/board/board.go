@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -89,9 +90,7 @@ func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failur
 	if opt.Site == nil || opt.Gate == nil || opt.Transfers == nil || opt.Failing == nil {
 		return nil, errors.New("board: options lack a site, a gate, transfers or checks")
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	b := &board{Options: opt}
 	b.live.look, b.live.stopping = b.figures, opt.Stopping
 	r.HandleFunc(atBoard.Path, func(w http.ResponseWriter, r *http.Request) {

@@ -48,9 +48,7 @@ func (p hostsPage) Asked() bool {
 
 // Of returns the path of the list of a domain's hosts in a state; "" stands for all states.
 func (p hostsPage) Of(domain string, state hosts.State) string {
-	if state == "" {
-		state = "all"
-	}
+	state = cmp.Or(state, "all")
 	return pathHosts + "?" + url.Values{"state": {string(state)}, "domain": {domain}, "part": {p.Query.Part}, "robot": {p.Query.Robot}}.Encode()
 }
 

@@ -47,9 +47,7 @@ type Partners struct {
 
 // NewPartners returns Partners. Register mounts their pages, and Run sends their mails.
 func NewPartners(opt PartnersOptions) *Partners {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	return &Partners{opt, inbox.NewLedger(opt.DB)}
 }
 

@@ -9,6 +9,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -110,9 +111,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.OIDC != nil && opt.Operators == nil {
 		return errors.New("login: options have an OpenID provider, and nothing that keeps its operators")
 	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	p := &pages{opt}
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{pathOIDC: p.startOIDC, pathCallback: p.finishOIDC} {
 		act := audit.None

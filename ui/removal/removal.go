@@ -16,6 +16,7 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -126,9 +127,7 @@ type Desk struct {
 
 // New returns a desk. Its Run carries out grants and lets requests expire.
 func New(opt Options) *Desk {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Poll <= 0 {
 		opt.Poll = time.Minute
 	}

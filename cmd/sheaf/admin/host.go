@@ -65,10 +65,7 @@ and up to 1,000 pages that it knows before all others, as soon as its hours and 
 		PreRun: func(_ *cobra.Command, args []string) { request.Hosts = args },
 	}, manager.VisitHosts, &request, "", func(w io.Writer, answer manager.VisitResponse) {
 		for _, host := range request.Hosts {
-			robots := strings.Join(answer.Robots[host], " and ")
-			if robots == "" {
-				robots = "the robot that gets it; no robot has it now"
-			}
+			robots := cmp.Or(strings.Join(answer.Robots[host], " and "), "the robot that gets it; no robot has it now")
 			fmt.Fprintf(w, "%s: ordered of %s\n", host, robots)
 		}
 	})

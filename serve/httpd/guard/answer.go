@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -52,9 +53,7 @@ func (w *Answer) sent() bool {
 
 // Write implements http.ResponseWriter.
 func (w *Answer) Write(p []byte) (int, error) {
-	if w.Status == 0 {
-		w.Status = http.StatusOK
-	}
+	w.Status = cmp.Or(w.Status, http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes.Add(int64(n))
 	w.failed = w.failed || err != nil
