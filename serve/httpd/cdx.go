@@ -26,12 +26,7 @@ var parts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // cdx answers with index lines of the records that a query asks for (see package records). The body
 // of a POST is a list of URLs and hosts, one a line. If lines may follow, the answer has a Link
 // rel="next", even if it has fewer lines than the limit, or none.
-func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
+func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
 	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err

@@ -7,18 +7,14 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
 )
 
 // coverage tells what was not collected, and why. Like /v1/cdx it takes url, matchType, from, to
 // and a list in the body, and it takes limit and cursor.
-func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
+func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
 	page, err := route.Query[postedCoverage](r.URL.Query())
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "parameter", err.Error())

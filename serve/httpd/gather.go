@@ -18,12 +18,7 @@ import (
 // pages serves the records that a query asks for as one file, which has a size and a strong ETag
 // and takes Range. Records are not compressed anew. The file is what the query gives now, so its
 // ETag changes with the archive. A query for too much is refused: it needs a job.
-func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
+func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
 	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err

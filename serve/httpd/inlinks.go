@@ -8,6 +8,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
@@ -30,28 +31,23 @@ var (
 const ofCurrent = "Domains with volumes of the latest versions tell of their links. A cursor holds until newer ones are made."
 
 // inlinks lists the links to a page, to pages with a prefix or to a host.
-func (q *Queries) inlinks(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	return q.findInlinks(w, r, a, api.TableOfInlinks, func(x *results.Inlinks) (any, string, error) {
+func (q *Queries) inlinks(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
+	return q.findInlinks(w, r, a, in, api.TableOfInlinks, func(x *results.Inlinks) (any, string, error) {
 		found, next, err := x.Pages(r.Context())
 		return api.InlinkList{Links: append([]api.Inlink{}, found...), Next: next}, next, err
 	})
 }
 
 // inlinkHosts lists the hosts that link to a host.
-func (q *Queries) inlinkHosts(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	return q.findInlinks(w, r, a, api.TableOfLinkHosts, func(x *results.Inlinks) (any, string, error) {
+func (q *Queries) inlinkHosts(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
+	return q.findInlinks(w, r, a, in, api.TableOfLinkHosts, func(x *results.Inlinks) (any, string, error) {
 		x.Target.Match = library.MatchHost
 		found, next, err := x.Hosts(r.Context())
 		return api.InlinkHostList{Hosts: append([]api.InlinkHost{}, found...), Next: next}, next, err
 	})
 }
 
-func (q *Queries) findInlinks(w http.ResponseWriter, r *http.Request, a *account.Account, table string, find func(*results.Inlinks) (found any, next string, err error)) error {
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
+func (q *Queries) findInlinks(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place, table string, find func(*results.Inlinks) (found any, next string, err error)) error {
 	page, err := route.Query[inlinksQuery](r.URL.Query())
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "parameter", err.Error())

@@ -5,24 +5,30 @@ import (
 	"io"
 	"net/http"
 
+	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 )
 
-// enter receives a request's body, and counts the request as a search until its place is left. It
-// fails with the problem to answer.
-func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Account) (*guard.Place, error) {
-	release, err := receive(q.Limits, w, r, a)
-	if err != nil {
-		return nil, err
-	}
-	out, err := q.Limits.Search(r, a)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return guard.NewPlace(func() { out(); release() }), nil
+// search returns the handler of an operation that searches. It receives a request's body, and
+// counts the request as a search until h returns or leaves its place. It fails with the problem to
+// answer.
+func (q *Queries) search(h func(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error) route.Handler {
+	return guard.Raw(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+		release, err := receive(q.Limits, w, r, a)
+		if err != nil {
+			return err
+		}
+		out, err := q.Limits.Search(r, a)
+		if err != nil {
+			release()
+			return err
+		}
+		in := guard.NewPlace(func() { out(); release() })
+		defer in.Leave()
+		return h(w, r, a, in)
+	})
 }
 
 // receive reads the body of a request, which may be a list, before the request gets a place. So a

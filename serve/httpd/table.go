@@ -17,13 +17,8 @@ import (
 
 // table serves a table of the records that a query asks for, or of their links, as a file with a
 // size, a strong ETag and ranges. A query for too much is refused: it needs a job.
-func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
 	name := path.Base(r.URL.Path)
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
 	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err
@@ -57,12 +52,7 @@ func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.A
 
 // hostTable serves a table of coverage. It takes the parameters of /v1/coverage except limit and
 // cursor, since a table is whole or refused.
-func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	in, err := q.enter(w, r, a)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
+func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account, in *guard.Place) error {
 	asked, err := readQuery(w, r)
 	if err != nil {
 		return err
