@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,11 +108,7 @@ func (s *segments) close(seg *segment) error {
 // each seals the segments in the order of their hosts' names, calls do with each segment, and then
 // deletes the segment.
 func (s *segments) each(do func(src archive.Source, x *archive.Index) error) error {
-	hosts := make([]*segment, 0, len(s.all))
-	for _, seg := range s.all {
-		hosts = append(hosts, seg)
-	}
-	slices.SortFunc(hosts, func(a, b *segment) int { return strings.Compare(a.host, b.host) })
+	hosts := slices.SortedFunc(maps.Values(s.all), func(a, b *segment) int { return strings.Compare(a.host, b.host) })
 	for _, seg := range hosts {
 		if seg.writer != nil {
 			if err := s.close(seg); err != nil {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sheaf/internal/db"
@@ -126,10 +128,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 		return nil
 	}
 	m.mu.Lock()
-	var busy []*account
-	for _, a := range m.accounts {
-		busy = append(busy, a)
-	}
+	busy := slices.Collect(maps.Values(m.accounts))
 	m.mu.Unlock()
 	var errs []error
 	for _, a := range busy {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"sheaf/archive"
@@ -69,11 +70,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 			return nil, fmt.Errorf("pages near %.200s: %w", url, err)
 		}
 	}
-	urls := make([]string, 0, len(alike))
-	for u := range alike {
-		urls = append(urls, u)
-	}
-	slices.SortFunc(urls, func(a, b string) int {
+	urls := slices.SortedFunc(maps.Keys(alike), func(a, b string) int {
 		return cmp.Or(-cmp.Compare(alike[a], alike[b]), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	return urls[:min(n, len(urls))], nil
