@@ -156,6 +156,12 @@ func Refused(err error) bool {
 	return errors.As(err, &r) && !errors.As(err, &away)
 }
 
+// Answered reports whether an error is an answer of the manager, also a 429 or 5xx.
+func Answered(err error) bool {
+	var r *refused
+	return errors.As(err, &r)
+}
+
 // Advice returns what a person must do after the manager's answers 401, 403, 404 and 405. After any
 // other error, needed is false.
 func Advice(err error) (advice string, needed bool) {

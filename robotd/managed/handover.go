@@ -39,11 +39,11 @@ type Passing struct {
 	Interval   time.Duration // between two visits to an address
 	Log        *slog.Logger
 
-	failures int // in a row, of sending a file
+	failures map[string]int // how often each host's file was not sent, until handOver has ended
 }
 
-// patience is how often in a row a host's file may fail to be sent before the host is given up. The
-// service has just sent its list, so something is wrong with this request only.
+// patience is how often a host's file may fail to be sent before the host is given up. The service
+// has just sent its list, so something is wrong with this request only.
 const patience = 3
 
 // handOver sends what the robot knows of hosts that it does not visit any more. A refusal by the
@@ -51,11 +51,15 @@ const patience = 3
 // again.
 func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
 	var unsettled map[string]bool
+	var again error // the first of those that are worth another try
 	for _, name := range names {
-		if !p.Frontier.Has(name) {
+		if !p.Frontier.Has(name) || p.failures[name] >= patience {
 			continue
 		}
 		if unsettled == nil {
+			if p.failures == nil {
+				p.failures = make(map[string]int)
+			}
 			var err error
 			if unsettled, err = p.unsettled(); err != nil {
 				return err
@@ -64,20 +68,24 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 		err := p.send(ctx, name, generation, !unsettled[name])
 		switch {
 		case err == nil:
-			p.failures = 0
 		case ctx.Err() != nil:
 			return err
 		case client.Refused(err), errors.Is(err, wire.ErrTooLarge):
 			p.Log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		default:
-			if p.failures++; p.failures < patience {
-				return fmt.Errorf("hand over %s: %w", name, err)
+			if p.failures[name]++; p.failures[name] < patience {
+				if again = cmp.Or(again, fmt.Errorf("hand over %s: %w", name, err)); !client.Answered(err) {
+					return again // it would be the same for the other hosts
+				}
+				continue
 			}
-			p.failures = 0
 			p.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		}
 	}
-	return nil
+	if again == nil {
+		clear(p.failures)
+	}
+	return again
 }
 
 // unsettledAge is the age from which a batch counts as one of an earlier cycle.

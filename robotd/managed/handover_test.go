@@ -3,16 +3,19 @@ package managed
 import (
 	"bytes"
 	"crypto/ed25519"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
@@ -113,5 +116,46 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("it was got %d times", asked)
 			}
 		})
+	}
+}
+
+// A host that the service cannot take is tried three times and then given up, whichever other hosts
+// are handed over with it, so that the robot comes to its new list.
+func TestHandOverGivesUp(t *testing.T) {
+	for _, bad := range [][]string{{"a.test"}, {"b.test"}, {"a.test", "b.test"}} {
+		public, _, err := ed25519.GenerateKey(nil)
+		testkit.Must(t, err)
+		asked := make(map[string]int)
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			head, body, err := wire.OpenHandover(r.Body, ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey))
+			testkit.Must(t, err)
+			_, err = io.Copy(io.Discard, body)
+			testkit.Must(t, err)
+			if asked[head.Host]++; slices.Contains(bad, head.Host) {
+				w.WriteHeader(http.StatusInsufficientStorage)
+			}
+		}))
+		defer service.Close()
+		p, log := passing(t, service.URL, public)
+		p.Batches, err = batch.Open(t.TempDir(), 1, batch.Options{Robot: "taker", Version: "0", Key: p.Key})
+		testkit.Must(t, err)
+		names := []string{"a.test", "b.test"}
+		for _, name := range names {
+			host, err := p.Frontier.Host(name)
+			testkit.Must(t, err)
+			_, err = host.Push(frontier.Entry{URL: "http://" + name + "/"})
+			testkit.Must(t, err)
+		}
+		calls := 1
+		for ; p.handOver(t.Context(), 1, names) != nil && calls < 10; calls++ {
+		}
+		if calls != patience {
+			t.Errorf("%v bad: %d calls\n%s", bad, calls, log)
+		}
+		for _, name := range bad {
+			if asked[name] != patience {
+				t.Errorf("%v bad: %s is tried %d times", bad, name, asked[name])
+			}
+		}
 	}
 }
