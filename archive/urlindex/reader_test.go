@@ -148,6 +148,7 @@ func TestErasedRobotLeavesOthers(t *testing.T) {
 	if n == 0 {
 		t.Error("the row of r1 is gone")
 	}
+	h.clean()
 }
 
 // With a lag the reader keeps its view until the lag has passed. A store that fails leaves it the

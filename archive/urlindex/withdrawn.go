@@ -17,6 +17,7 @@ import (
 type withdrawn struct {
 	expired []uint64                       // one bit for each sequence number
 	erased  map[string][]catalog.Tombstone // by the common prefix of the host's URL keys
+	stay    int64                          // the last entry that an erasure covers of which rows stay; see covered
 }
 
 // loadWithdrawn reads the expiries and erasures of a version of the catalog.
@@ -42,6 +43,9 @@ func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, err
 		if t.Act == catalog.Erase {
 			key := keyOfHost(t.Host)
 			w.erased[key] = append(w.erased[key], t)
+			if t.Collection+t.Robot != "" {
+				w.stay = max(w.stay, t.Through)
+			}
 		}
 	}
 	return w, nil
