@@ -95,22 +95,22 @@ func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
 func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (manifest []byte, err error) {
 	w := newWalker(r, opt)
 	defer w.free()
-	for {
-		base := w.off
+	for base := int64(0); ; base += w.off {
+		w.begin(opt)
 		s, err := w.segment()
-		if errors.Is(err, errManifest) {
-			return w.manifest, w.batchEnd()
+		end := errors.Is(err, errManifest)
+		if end {
+			err = w.batchEnd()
 		}
-		if err != nil {
-			if ferr, ok := errors.AsType[*FormatError](err); ok {
-				ferr.Offset += base
-			}
-			return nil, err
+		if ferr, ok := errors.AsType[*FormatError](err); ok {
+			ferr.Offset += base
+		}
+		if end || err != nil {
+			return w.manifest, err
 		}
 		if err := each(s); err != nil {
 			return nil, err
 		}
-		w.begin(opt)
 	}
 }
 

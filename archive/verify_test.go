@@ -210,6 +210,15 @@ func TestBatch(t *testing.T) {
 	if got, err := VerifyBatch(bytes.NewReader(data), VerifyOptions{}, func(*Summary) error { n++; return nil }); err != nil || n != 2 || !bytes.Equal(got, manifest) {
 		t.Errorf("whole: %d hosts, %q, %v", n, got, err)
 	}
+	for _, at := range []int64{0, hosts[1].Offset, end, size - 1} {
+		wrong := bytes.Clone(data)
+		wrong[at]++
+		_, err := VerifyBatch(bytes.NewReader(wrong), VerifyOptions{}, func(*Summary) error { return nil })
+		ferr, ok := errors.AsType[*FormatError](err)
+		if last := int64(len(EndMember(0, 0))); !ok || ferr.Offset != at && at < size-last {
+			t.Errorf("a wrong byte at %d: %v", at, err)
+		}
+	}
 	if got := untar(t, bytes.NewReader(data)); !bytes.Equal(got[manifestName], manifest) {
 		t.Error("the batch as a tar.gz lacks the manifest")
 	}

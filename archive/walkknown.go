@@ -13,11 +13,6 @@ import (
 // and takes lengths and sums from the members. It returns false if the file has another CRC-32 than
 // was written, or cannot be read.
 func (w *Writer) knownCells() (cells []Cell, ok bool) {
-	giveBack, err := w.borrow()
-	if err != nil {
-		return nil, false
-	}
-	defer giveBack()
 	all := crc32.NewIEEE()
 	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
 	defer walk.free()
