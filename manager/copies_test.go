@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sheaf/manager/assign"
 	"slices"
 	"testing"
 	"time"
+
+	"sheaf/manager/assign"
 )
 
 // simulation is a host that several robots visit, each once a night at its own hour.

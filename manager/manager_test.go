@@ -433,17 +433,17 @@ func TestRestart(t *testing.T) {
 func TestOldNewsIsNotWritten(t *testing.T) {
 	s := start(t, nil)
 	s.join("r1")
-	note := func(at time.Time) error {
-		return s.NoteAddress(t.Context(), "r1", netip.MustParseAddr("192.0.2.1"), wire.Heartbeat{Phase: wire.PhaseCollecting}, at)
+	note := func(from string, phase wire.Phase, at time.Time) error {
+		return s.NoteAddress(t.Context(), "r1", netip.MustParseAddr(from), wire.Heartbeat{Phase: phase}, at)
 	}
 	now := time.Now()
-	testkit.Must(t, note(now))
+	testkit.Must(t, note("192.0.2.1", wire.PhaseCollecting, now))
 	err := db.Transact(t.Context(), s.db, nil, func(*sql.Tx) error {
 		due, err := s.RestartDue(t.Context(), "r1", 0)
 		if due {
 			t.Error("a restart is due that nobody has ordered")
 		}
-		return errors.Join(err, note(now.Add(30*time.Second)))
+		return errors.Join(err, note("192.0.2.1", wire.PhaseCollecting, now.Add(30*time.Second)), note("192.0.2.2", wire.PhaseClosed, now))
 	})
 	if err != nil {
 		t.Errorf("while another writes: %v", err)

@@ -35,7 +35,9 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 			var cfg service.Config
 			var at string
 			var err error
-			if len(args) == 1 {
+			if len(args) == 1 && args[0] == "" {
+				return errors.New("the URL is empty; without it, the store of the settings is checked")
+			} else if len(args) == 1 {
 				at = args[0]
 			} else if cfg, err = settings.Load(); err != nil {
 				return err

@@ -2,9 +2,10 @@ package inbox
 
 import (
 	"fmt"
-	"sheaf/internal/files"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/files"
 )
 
 // Disk is a file system that batches may fill.

@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -32,11 +33,12 @@ func (r *Roster) NoteAddress(ctx context.Context, robot string, from netip.Addr,
 	at, address := db.Millis(now), from.String()
 	const current = `robot = ? AND address = ? AND last >= ? AND last <= ? AND (visits = 1 OR ? = 1)`
 	of := []any{robot, address, db.Millis(now.Add(-longSilence)), at, visits}
-	var noted bool // most heartbeats say nothing new, and a write would wait for the disk
-	err := r.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM robot_addresses WHERE `+current+` AND visits = ? AND last > ?)`,
-		append(of, visits, db.Millis(now.Add(-seenEvery)))...).Scan(&noted)
-	if err != nil || noted {
-		return wrapped(robot, err)
+	var last time.Time
+	var visited bool
+	err := r.db.QueryRowContext(ctx, `SELECT last, visits FROM robot_addresses WHERE `+current+` ORDER BY last DESC LIMIT 1`, of...).Scan(db.At(&last), &visited)
+	unknown := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !unknown || unknown && !visits || !unknown && visited == visits && now.Sub(last) < seenEvery {
+		return wrapped(robot, db.OrNone(err, nil)) // nothing new, and a write would wait for the disk
 	}
 	n, err := db.Exec(ctx, r.db, `UPDATE robot_addresses SET last = ?, visits = ? WHERE `+current, append([]any{at, visits}, of...)...)
 	if err != nil || n > 0 || !visits {
