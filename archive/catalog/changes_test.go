@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"sheaf/archive/catalog"
-	"sheaf/archive/store/storetest"
 	"sheaf/internal/testkit"
 )
 
@@ -112,13 +111,7 @@ func TestChanges(t *testing.T) {
 func TestFollowersReadFewVersions(t *testing.T) {
 	st := newStore(t)
 	read := 0
-	counted := &storetest.Fault{Store: st, Decide: works, DecideRead: func(_, key string) storetest.Outcome {
-		if strings.HasPrefix(key, "catalog/") {
-			read++
-		}
-		return storetest.Works
-	}}
-	c := open(t, counted)
+	c := open(t, countReads(st, &read))
 	for n := range 40 {
 		batch := fmt.Sprintf("b%d", n)
 		publish(t, c, publication(batch, putSegment(t, st, "a.jp", batch)))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 )
 
@@ -94,18 +95,22 @@ func TestPinExpires(t *testing.T) {
 
 func works(string, string) storetest.Outcome { return storetest.Works }
 
+// countReads returns a store that counts in n how often the log is read.
+func countReads(st store.Store, n *int) store.Store {
+	return &storetest.Fault{Store: st, Decide: works, DecideRead: func(_, key string) storetest.Outcome {
+		if strings.HasPrefix(key, "catalog/") {
+			*n++
+		}
+		return storetest.Works
+	}}
+}
+
 // Within a second a reader need not ask the log, and sees all the same what its own Catalog did.
 func TestPinWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStore(t)
 		asked := 0
-		counted := &storetest.Fault{Store: st, Decide: works, DecideRead: func(_, key string) storetest.Outcome {
-			if strings.HasPrefix(key, "catalog/") {
-				asked++
-			}
-			return storetest.Works
-		}}
-		c, other := open(t, counted), open(t, st)
+		c, other := open(t, countReads(st, &asked)), open(t, st)
 		want := func(batches string) {
 			t.Helper()
 			s, err := c.PinWithin(t.Context(), time.Second)
