@@ -14,8 +14,9 @@ import (
 )
 
 // BenchmarkKnown starts the whole robot, as a process of its own, on a frontier of
-// SHEAF_BENCH_URLS known URLs (default 100,000; the goal is 10,000,000) of 100 hosts, and
-// lets it visit a thousand. It reports the peak of its memory and the time to the first visit.
+// SHEAF_BENCH_URLS known URLs (100,000; the goal is 10,000,000) of SHEAF_BENCH_HOSTS hosts
+// (100), and lets it visit a thousand. It reports the peak of its memory and the time to the
+// first visit.
 //
 //	SHEAF_BENCH_URLS=10000000 go test ./robotd -run - -bench Known -benchtime 1x -timeout 30m
 func BenchmarkKnown(b *testing.B) {
