@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -58,4 +59,19 @@ func NewPage(t *testing.T) context.Context {
 		t.Fatalf("a new window: %v", err)
 	}
 	return ctx
+}
+
+// Watch evaluates an expression of JavaScript until it has the wanted value. Use it after each
+// action that leads to another page. chromedp's queries of nodes, such as Text and WaitVisible,
+// fail by themselves where the browser replaces the document while they ask about a node.
+func Watch(t *testing.T, ctx context.Context, expression, want string) {
+	t.Helper()
+	Eventually(t, expression, func() error {
+		var got string
+		err := chromedp.Run(ctx, chromedp.Evaluate("(() => { try { return String("+expression+") } catch (e) { return String(e) } })()", &got))
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %s, want %s", got, want)
+		}
+		return err // between two pages evaluation fails
+	})
 }

@@ -35,7 +35,7 @@ func TestAddressBox(t *testing.T) {
 		t.Error(text)
 	}
 	testkit.Must(t, chromedp.Run(ctx, chromedp.SetValue("#sheaf-archive-banner input", "waseda.ac.jp", chromedp.ByQuery), chromedp.Click("#sheaf-archive-banner button", chromedp.ByQuery)))
-	watch(t, ctx, `location.pathname + location.search`, "/find?"+url.Values{"q": {"waseda.ac.jp"}}.Encode())
+	testkit.Watch(t, ctx, `location.pathname + location.search`, "/find?"+url.Values{"q": {"waseda.ac.jp"}}.Encode())
 }
 
 // The timeline leads to the versions.
@@ -48,5 +48,5 @@ func TestTimeline(t *testing.T) {
 	base := site(t, ctx, "", record("/", "text/html", "<p>first"), later)
 	look(t, ctx, base+"/web/20261121040000/http://"+host+"/", `document.querySelector("p").innerText`, "later")
 	testkit.Must(t, chromedp.Run(ctx, chromedp.Click("#sheaf-archive-banner svg a", chromedp.ByQuery)))
-	watch(t, ctx, `document.querySelector("p").innerText`, "first")
+	testkit.Watch(t, ctx, `document.querySelector("p").innerText`, "first")
 }

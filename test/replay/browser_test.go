@@ -3,7 +3,6 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -109,20 +108,7 @@ func look(t *testing.T, ctx context.Context, url, expression, want string) {
 	if err := chromedp.Run(ctx, chromedp.Navigate(url)); err != nil {
 		t.Fatalf("%s: %v", url, err)
 	}
-	watch(t, ctx, expression, want)
-}
-
-// watch evaluates an expression until it has the wanted value.
-func watch(t *testing.T, ctx context.Context, expression, want string) {
-	t.Helper()
-	testkit.Eventually(t, expression, func() error {
-		var got string
-		err := chromedp.Run(ctx, chromedp.Evaluate("(() => { try { return String("+expression+") } catch (e) { return String(e) } })()", &got))
-		if err == nil && got != want {
-			err = fmt.Errorf("it is %s, want %s", got, want)
-		}
-		return err // between two pages evaluation fails
-	})
+	testkit.Watch(t, ctx, expression, want)
 }
 
 // A page is shown with its own parts, in its own encoding, to a reader who had to log in. Nothing
@@ -164,7 +150,7 @@ func TestStaysWithin(t *testing.T) {
 		chromedp.Click("#next", chromedp.ByID)); err != nil {
 		t.Fatal(err)
 	}
-	watch(t, ctx, `document.title + " " + location.pathname`, "the next page /web/20261121030000/http://"+host+"/next.html")
+	testkit.Watch(t, ctx, `document.title + " " + location.pathname`, "the next page /web/20261121030000/http://"+host+"/next.html")
 	look(t, ctx, base+"/web/20261121030000id_/http://"+host+"/", `document.title + document.readyState`, "as it wascomplete")
 	if n := visits.Load(); n != 0 {
 		t.Errorf("%d requests left the archive, the last for %v", n, last.Load())
@@ -182,7 +168,7 @@ func TestFrames(t *testing.T) {
 	if err := chromedp.Run(ctx, chromedp.Evaluate(`document.querySelector("iframe").contentDocument.querySelector("frame").contentDocument.getElementById("other").click()`, nil)); err != nil {
 		t.Fatal(err)
 	}
-	watch(t, ctx, texts, "menu|other")
+	testkit.Watch(t, ctx, texts, "menu|other")
 }
 
 // The list of versions leads to what changed, without scripts.
@@ -193,12 +179,6 @@ func TestCompareByForm(t *testing.T) {
 	later := record("/", "text/html", "<p>火曜日に開きます")
 	later.Time = then.Add(time.Hour)
 	base := site(t, ctx, "", record("/", "text/html", "<p>月曜日に開きます"), later)
-	var removed, added string
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/web/*/http://"+host+"/"), chromedp.Click("button", chromedp.ByQuery),
-		chromedp.Text(".hunk del", &removed, chromedp.ByQuery), chromedp.Text(".hunk ins", &added, chromedp.ByQuery)); err != nil {
-		t.Fatal(err)
-	}
-	if removed != "月" || added != "火" {
-		t.Errorf("removed %q, added %q", removed, added)
-	}
+	testkit.Must(t, chromedp.Run(ctx, chromedp.Navigate(base+"/web/*/http://"+host+"/"), chromedp.Click("button", chromedp.ByQuery)))
+	testkit.Watch(t, ctx, `[".hunk del", ".hunk ins"].map(part => document.querySelector(part).innerText)`, "月,火")
 }

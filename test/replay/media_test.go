@@ -51,7 +51,7 @@ func TestSoundSeeks(t *testing.T) {
 	if err := chromedp.Run(ctx, chromedp.Evaluate(`document.getElementById("a").currentTime = 290`, nil)); err != nil {
 		t.Fatal(err)
 	}
-	watch(t, ctx, `(a => !a.seeking && a.currentTime === 290 && a.readyState >= 2)(document.getElementById("a"))`, "true")
+	testkit.Watch(t, ctx, `(a => !a.seeking && a.currentTime === 290 && a.readyState >= 2)(document.getElementById("a"))`, "true")
 	if parts.Load() < 2 {
 		t.Errorf("%d answers were ranges, want the beginning and the place", parts.Load())
 	}
