@@ -164,7 +164,7 @@ func (c *corpus) get(t *testing.T, host, pathQuery string) (status int, body str
 		Method: http.MethodGet, Host: host, Header: make(http.Header),
 		URL: &url.URL{Scheme: "http", Host: to, Opaque: "//" + host + pathQuery}, // goes out as it is written
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req.WithContext(t.Context()))
+	resp, err := http.DefaultClient.Transport.RoundTrip(req.WithContext(t.Context()))
 	if err != nil {
 		return 0, "", err
 	}

@@ -56,7 +56,7 @@ type notify func()
 
 func (n notify) RoundTrip(r *http.Request) (*http.Response, error) {
 	n()
-	return http.DefaultTransport.RoundTrip(r)
+	return http.DefaultClient.Transport.RoundTrip(r)
 }
 
 // of returns a client of a service, as alice.

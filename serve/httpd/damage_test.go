@@ -165,7 +165,7 @@ func (q request) ask(t *testing.T, url string) (got string, ok bool) {
 	if q.rang != "" {
 		req.Header.Set("Range", q.rang)
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := http.DefaultClient.Transport.RoundTrip(req)
 	if err != nil {
 		return err.Error(), false
 	}

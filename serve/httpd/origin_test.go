@@ -40,7 +40,7 @@ func askAs(t *testing.T, url, name, path string) (*http.Response, string) {
 	req, err := http.NewRequest("GET", url+path, nil)
 	testkit.Must(t, err)
 	req.Host = name
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := http.DefaultClient.Transport.RoundTrip(req)
 	testkit.Must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

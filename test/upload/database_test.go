@@ -23,7 +23,7 @@ type refusals struct {
 }
 
 func (r *refusals) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := http.DefaultClient.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode >= 500 {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -58,7 +58,7 @@ type answers struct {
 }
 
 func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := http.DefaultClient.Transport.RoundTrip(req)
 	if err == nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -113,7 +113,7 @@ func (d *damaging) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Body = io.NopCloser(bytes.NewReader(body))
 		}
 	}
-	return http.DefaultTransport.RoundTrip(req)
+	return http.DefaultClient.Transport.RoundTrip(req)
 }
 
 // TestDamagedOnItsWay: a batch that arrives with other bytes is sent again under its ID and then

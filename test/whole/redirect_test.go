@@ -260,7 +260,7 @@ func (s *redirecting) askCut(path, user, password string) (*http.Response, error
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.At.HTTP+path, nil)
 	testkit.Must(s.t, err)
 	req.SetBasicAuth(user, password)
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := http.DefaultClient.Transport.RoundTrip(req)
 	testkit.Must(s.t, err)
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)

@@ -130,7 +130,7 @@ func TestPagesWhileTheDatabaseHangs(t *testing.T) {
 			for i := 0; i+1 < len(a.header); i += 2 {
 				r.Header.Set(a.header[i], a.header[i+1])
 			}
-			resp, err := http.DefaultTransport.RoundTrip(r)
+			resp, err := http.DefaultClient.Transport.RoundTrip(r)
 			if err != nil {
 				t.Error(err)
 				return
