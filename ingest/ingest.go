@@ -126,7 +126,7 @@ type Ingest struct {
 	splitter *split.Splitter
 	received inbox.Bell // wakes the splitters
 	presence *lease.Presence
-	locks    []*os.File // of the stages
+	locks    []*os.File // of deciding, then of accepting
 }
 
 // New prepares the buffers in opt.Dir, finishes what a crash has interrupted there, and returns an
@@ -159,7 +159,11 @@ func (i *Ingest) open() (err error) {
 	if err := dir.Prepare(i.opt.Now()); err != nil {
 		return err
 	}
-	for _, name := range []string{"accepting", "deciding"} {
+	names := []string{"deciding"}
+	for n := range 16 { // accepting a batch waits for the disk several times, so several are accepted at once
+		names = append(names, fmt.Sprint("accepting-", n))
+	}
+	for _, name := range names {
 		f, err := dir.Lock(name)
 		if err != nil {
 			return err
@@ -180,7 +184,7 @@ func (i *Ingest) build() {
 	i.Publisher = publish.New(publish.Options{
 		Env: i.env, Store: opt.Store, Catalog: opt.Catalog, Leases: leases, Window: opt.Window, Poll: opt.Limits.Poll,
 	})
-	i.Quarantine = inbox.NewQuarantine(i.env, i.locks[1], i.received)
+	i.Quarantine = inbox.NewQuarantine(i.env, i.locks[0], i.received)
 	i.splitter = split.New(split.Options{
 		Env: i.env, Quarantine: i.Quarantine, Store: opt.Store, Robots: opt.Robots, Presence: i.presence, Zone: opt.Zone, Packs: opt.Packs,
 		Limits: opt.Limits.Limits, Lease: opt.Limits.Lease, Backoff: i.backoff(), Received: i.received, Ready: i.Publisher.Ready,
@@ -190,7 +194,7 @@ func (i *Ingest) build() {
 		return k.Private, err
 	}
 	i.Acceptor = accept.New(accept.Options{
-		Env: i.env, Quarantine: i.Quarantine, Accepting: i.locks[0], Received: i.received, Robots: opt.Robots,
+		Env: i.env, Quarantine: i.Quarantine, Accepting: i.locks[1:], Received: i.received, Robots: opt.Robots,
 		Key: key, Limits: opt.Limits.Limits, Store: opt.Store, ForeignHosts: opt.ForeignHosts, ForeignLimits: opt.ForeignLimits,
 	})
 }

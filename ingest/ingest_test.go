@@ -244,6 +244,37 @@ func TestSameBatchAgain(t *testing.T) {
 	}
 }
 
+// A batch whose files take long to place does not hold up other batches.
+func TestBatchesAreAcceptedAtOnce(t *testing.T) {
+	h := newInstallation(t)
+	placing, going := make(chan string), make(chan struct{})
+	h.opt.Boundary = func(write, when string) {
+		if write == inbox.BoundaryPlace && when == "before" {
+			select {
+			case placing <- write:
+				<-going
+			case <-going:
+			}
+		}
+	}
+	h.open()
+	var uploads sync.WaitGroup
+	for n := range 8 {
+		b := batchtest.Make(t, h.robots, int64(n+1), batchtest.Site(fmt.Sprintf("h%d.example.jp", n), 1))
+		upload := h.upload(b)
+		uploads.Go(func() {
+			if _, _, err := h.in.Acceptor.Accept(t.Context(), upload, b.Signed); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 2 {
+		testkit.Receive(t, "a batch that is being placed", placing)
+	}
+	close(going)
+	uploads.Wait()
+}
+
 func wantRefusal(t *testing.T, err error, want wire.Reason) {
 	t.Helper()
 	var r *inbox.Refusal

@@ -35,7 +35,7 @@ type Robots interface {
 type Options struct {
 	*inbox.Env
 	Quarantine *inbox.Quarantine
-	Accepting  *os.File // locked while a batch is accepted
+	Accepting  []*os.File // each locked while a batch is accepted, chosen by the batch ID
 	Received   inbox.Bell
 	Robots     Robots
 	Key        func(context.Context) (ed25519.PrivateKey, error) // signs receipts
@@ -50,12 +50,12 @@ type Options struct {
 // Acceptor takes batches over. Its methods may be called concurrently, also by several processes.
 type Acceptor struct {
 	opt       Options
-	accepting *files.Mutex // held while a batch is placed and entered, so that two uploads of one batch come one after the other
+	accepting files.Mutexes // by batch ID; held while a batch is placed and entered, so that two uploads of one batch come one after the other
 }
 
 // New returns an Acceptor. Call Recover at the start.
 func New(opt Options) *Acceptor {
-	return &Acceptor{opt: opt, accepting: files.NewMutex(opt.Accepting)}
+	return &Acceptor{opt: opt, accepting: files.NewMutexes(opt.Accepting)}
 }
 
 // ErrMalformed says that a manifest cannot be read, belongs to another batch, or calls itself
@@ -106,8 +106,9 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 	}
 	if forged {
 		if !a.opt.InStore {
-			a.accepting.Lock()
-			defer a.accepting.Unlock()
+			mutex := a.accepting.Of(string(m.Batch))
+			mutex.Lock()
+			defer mutex.Unlock()
 		}
 		return nil, false, a.refuse(ctx, up, m, signed, notSigned(m.Batch, up.Robot))
 	}
@@ -147,8 +148,9 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 		return nil, false, err
 	}
 	if !a.opt.InStore { // without the lock in the store: storing takes long, and only one call can enter the row
-		a.accepting.Lock()
-		defer a.accepting.Unlock()
+		mutex := a.accepting.Of(string(m.Batch))
+		mutex.Lock()
+		defer mutex.Unlock()
 	}
 	old, err := a.opt.Ledger.Get(ctx, string(m.Batch))
 	switch {

@@ -25,8 +25,8 @@ func (a *Acceptor) Recover(ctx context.Context) error {
 	return nil
 }
 
-// placed returns the batches that have files in the buffers but no row. Under the lock, it also
-// deletes folders without a batch file, and folders of batches in the store.
+// placed returns the batches that have files in the buffers but no row. It also deletes folders
+// without a batch file, and folders of batches in the store. Meanwhile no batch is accepted.
 func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 	a.accepting.Lock()
 	defer a.accepting.Unlock()

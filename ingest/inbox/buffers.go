@@ -22,7 +22,7 @@ import (
 //	quarantine/<id>/…             the same two and reason.json
 //	converting/…                  foreign files that are being converted to batches
 //	processes/<name>              each locked by the process that runs under this name
-//	accepting, deciding           locked by the process that accepts or decides
+//	accepting-0 …, deciding       locked by the process that accepts some of the batches, or decides
 //
 // Batches whose files lie in the store have no files here; see Env.
 //

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"hash/crc32"
 	"os"
 	"sync"
 )
@@ -27,4 +28,37 @@ func (m *Mutex) Lock() {
 func (m *Mutex) Unlock() {
 	_ = Unlock(m.file)
 	m.mu.Unlock()
+}
+
+// Mutexes divides keys among several mutexes. Work on one key excludes all other work on it, and
+// work on a few other keys.
+type Mutexes []*Mutex
+
+// NewMutexes returns the mutexes that all openers of the same files share.
+func NewMutexes(opened []*os.File) Mutexes {
+	var m Mutexes
+	for _, f := range opened {
+		m = append(m, NewMutex(f))
+	}
+	return m
+}
+
+// Of returns the mutex of the key. All processes must have the same number of mutexes, in the same
+// order.
+func (m Mutexes) Of(key string) *Mutex {
+	return m[crc32.ChecksumIEEE([]byte(key))%uint32(len(m))]
+}
+
+// Lock takes all mutexes. It must not be called by a goroutine that has one of them.
+func (m Mutexes) Lock() {
+	for _, one := range m {
+		one.Lock()
+	}
+}
+
+// Unlock releases all mutexes.
+func (m Mutexes) Unlock() {
+	for _, one := range m {
+		one.Unlock()
+	}
 }
