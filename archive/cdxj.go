@@ -33,7 +33,7 @@ func (x *CDXJ) Add(p Part) error {
 		return err
 	}
 	for c := range p.wanted() {
-		x.line = c.appendJSON(x.line[:0], c.standardLine(x.at, x.filename))
+		x.line = append(c.appendStandard(x.line[:0], x.filename, x.at), "}\n"...)
 		if err := x.lines.Add(x.line); err != nil {
 			return err
 		}

@@ -1,11 +1,7 @@
 package archive
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"sheaf/archive/naming"
@@ -110,31 +106,13 @@ func (c *Place) Check() error {
 	return nil
 }
 
-// indexLine is the JSON of a cell's line in the index cell, in the order of its fields.
-type indexLine struct {
-	URL       string    `json:"url"`
-	MIME      string    `json:"mime"`
-	Status    string    `json:"status"`
-	Digest    string    `json:"digest"`
-	Length    string    `json:"length"`
-	Offset    string    `json:"offset"`
-	Filename  string    `json:"filename,omitempty"`
-	Truncated string    `json:"truncated,omitempty"`
-	Nanos     int       `json:"ns,omitempty"`
-	Refers    string    `json:"refers,omitempty"`
-	RefersTo  string    `json:"refersto,omitempty"`
-	Asked     string    `json:"preferences,omitempty"`
-	Part      string    `json:"part,omitempty"` // Name of a Partial
-	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
-}
-
-// Numbers returns the nine numbers of an index line's "cell" field. Views are made from them.
-func (c *Cell) Numbers() *[9]int64 {
+// numbers returns the nine numbers of an index line's "cell" field. Views are made from them.
+func (c *Cell) numbers() *[9]int64 {
 	return &[9]int64{c.Offset, c.TLen, c.HeaderLen, int64(c.HeaderCRC), c.BLen, c.HeadLen, c.BodyLen, int64(c.BodyCRC), int64(c.RecordCRC)}
 }
 
-// SetNumbers sets the fields that Numbers returns, and checks them.
-func (c *Cell) SetNumbers(n *[9]int64) error {
+// setNumbers sets the fields that numbers returns, and checks them.
+func (c *Cell) setNumbers(n *[9]int64) error {
 	for _, crc := range []int64{n[3], n[7], n[8]} {
 		if crc < 0 || crc > 1<<32-1 {
 			return fmt.Errorf("CRC32 %d is out of range", crc)
@@ -145,11 +123,11 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 	return c.Check()
 }
 
-// SetKind derives the kind from the numbers, the media type and part. For a page or a Partial it
+// setKind derives the kind from the numbers, the media type and part. For a page or a Partial it
 // also sets the name; for a revisit it sets the date and the URL to which the revisit refers. part
 // is empty or the name of a Partial. refers is empty or in the form of RFC 3339. If Name is set
 // before, it must be what naming.FileName returns; host may then be empty.
-func (c *Cell) SetKind(host, refers, refersTo, part string) (err error) {
+func (c *Cell) setKind(host, refers, refersTo, part string) (err error) {
 	switch {
 	case c.HeaderLen > 0 && part != "":
 		c.Kind, c.Name = Partial, part
@@ -168,83 +146,4 @@ func (c *Cell) SetKind(host, refers, refersTo, part string) (err error) {
 		c.Kind, c.Name = Response, ""
 	}
 	return nil
-}
-
-const cdxTime = "20060102150405"
-
-// appendLine appends the cell's index line; warcOff is the record's offset in the segment's WARC
-// view.
-func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
-	line := c.standardLine(warcOff, "")
-	line.Nanos = c.Time.Nanosecond()
-	line.Cell = c.Numbers()
-	if !c.RefersDate.IsZero() {
-		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
-	}
-	line.RefersTo, line.Asked = c.RefersTo, c.Preferences
-	if c.Kind == Partial {
-		line.Part = c.Name
-	}
-	return c.appendJSON(b, line)
-}
-
-func (c *Cell) standardLine(warcOff int64, filename string) indexLine {
-	return indexLine{
-		URL: c.URL, MIME: c.MIME, Status: strconv.Itoa(c.Status), Digest: c.Digest,
-		Length: strconv.FormatInt(c.WARCLength(), 10), Offset: strconv.FormatInt(warcOff, 10),
-		Filename: filename, Truncated: c.Truncated,
-	}
-}
-
-func (c *Cell) appendJSON(b []byte, line indexLine) []byte {
-	buf := bytes.NewBuffer(b)
-	fmt.Fprintf(buf, "%s %s ", c.URLKey, c.Time.UTC().Format(cdxTime))
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	enc.Encode(line) // cannot fail: strings and integers into memory
-	return buf.Bytes()
-}
-
-// parseLine parses an index line, and checks that its URL is the host's.
-func parseLine(line, host string) (*Cell, error) {
-	key, rest, _ := strings.Cut(line, " ")
-	stamp, text, ok := strings.Cut(rest, " ")
-	t, err := time.Parse(cdxTime, stamp)
-	if !ok || err != nil {
-		return nil, fmt.Errorf("line %.60q does not begin with a URL key and a 14-digit time", line)
-	}
-	l, ok := scanLine(text)
-	if !ok {
-		l = indexLine{}
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			return nil, fmt.Errorf("JSON after %.60q: %w", key, err)
-		}
-	}
-	if l.Cell == nil {
-		return nil, fmt.Errorf("line of %.60q has no cell", l.URL)
-	}
-	if h, err := naming.HostOf(l.URL); err != nil {
-		return nil, err
-	} else if h != host {
-		return nil, fmt.Errorf("URL %.100q is not of the host %s", l.URL, host)
-	}
-	status, err := strconv.Atoi(l.Status)
-	if err != nil {
-		return nil, fmt.Errorf("status of %.60q: %w", l.URL, err)
-	}
-	c := &Cell{
-		URLKey: strings.Clone(key), URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
-		Time: t.Add(time.Duration(l.Nanos)), Preferences: l.Asked,
-	}
-	err = c.SetNumbers(l.Cell)
-	if err == nil {
-		err = c.SetKind(host, l.Refers, l.RefersTo, l.Part)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("line of %.60q: %w", l.URL, err)
-	}
-	if c.HeadLen == 0 {
-		return nil, fmt.Errorf("line of %.60q has a cell without a record", l.URL)
-	}
-	return c, nil
 }

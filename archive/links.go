@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,7 +80,7 @@ func (k *linkChecker) line(line string) error {
 
 // appendLinksLine appends the index line of the links cell.
 func (c *Cell) appendLinksLine(b []byte) []byte {
-	return fmt.Appendf(b, "%s{\"cell\":%s}\n", linksPrefix, bytes.ReplaceAll(fmt.Appendf(nil, "%d", c.Numbers()[:]), []byte(" "), []byte(",")))
+	return append(c.appendNumbers(append(b, linksPrefix+"{"...)), "}\n"...)
 }
 
 // parseLinksLine parses the line that appendLinksLine made.
@@ -96,7 +95,7 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 		return nil, errors.New("line of the links cell has no cell")
 	}
 	c := new(Cell)
-	if err := c.SetNumbers(l.Cell); err != nil {
+	if err := c.setNumbers(l.Cell); err != nil {
 		return nil, fmt.Errorf("line of the links cell: %w", err)
 	}
 	c.Name = naming.LinksName(host, segment)

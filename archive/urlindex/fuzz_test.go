@@ -57,7 +57,7 @@ func FuzzScanRow(f *testing.F) {
 		if !ok {
 			return
 		}
-		var want rowJSON
+		var want rowLine
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}

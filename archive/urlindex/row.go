@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/archive/sortedrun"
 )
 
 // Row is one record, with everything needed to open it without its segment's index.
@@ -56,78 +57,27 @@ const warcSuffix = ".warc.gz"
 // timeForm is the layout of the time in a CDXJ line.
 const timeForm = "20060102150405"
 
-// rowJSON is the JSON of a row, in the order of its fields.
-type rowJSON struct {
-	URL       string    `json:"url"`
-	MIME      string    `json:"mime"`
-	Status    string    `json:"status"`
-	Digest    string    `json:"digest"`
-	Length    string    `json:"length"`
-	Offset    string    `json:"offset"`
-	Filename  string    `json:"filename"`
-	Truncated string    `json:"truncated,omitempty"`
-	Nanos     int64     `json:"ns,omitempty"`
-	Refers    string    `json:"refers,omitempty"`
-	RefersTo  string    `json:"refersto,omitempty"`
-	Asked     string    `json:"preferences,omitempty"`
-	Part      string    `json:"part,omitempty"`
-	Cell      *[9]int64 `json:"cell"`
-	Seq       int64     `json:"seq"`
-	Before    int64     `json:"before"`
+// rowLine is the JSON of a row, in the order of its fields.
+type rowLine struct {
+	archive.Line
+	Seq    int64 `json:"seq"`
+	Before int64 `json:"before"`
 }
 
 // appendRow appends a row's line with its newline.
 func appendRow(b []byte, r *Row) []byte {
-	b = append(append(b, r.URLKey...), ' ')
-	b = r.Time.UTC().AppendFormat(b, timeForm)
-	b = appendText(append(b, ` {"url":`...), r.URL)
-	b = appendText(append(b, `,"mime":`...), r.MIME)
-	b = append(strconv.AppendInt(append(b, `,"status":"`...), int64(r.Status), 10), '"')
-	b = appendText(append(b, `,"digest":`...), r.Digest)
-	b = append(strconv.AppendInt(append(b, `,"length":"`...), r.WARCLength(), 10), '"')
-	b = append(strconv.AppendInt(append(b, `,"offset":"`...), r.FileOffset, 10), '"')
-	b = appendText(append(b, `,"filename":`...), r.Filename)
-	if r.Truncated != "" {
-		b = appendText(append(b, `,"truncated":`...), r.Truncated)
-	}
-	if ns := r.Time.Nanosecond(); ns != 0 {
-		b = strconv.AppendInt(append(b, `,"ns":`...), int64(ns), 10)
-	}
-	if !r.RefersDate.IsZero() {
-		b = appendText(append(b, `,"refers":`...), r.RefersDate.UTC().Format(time.RFC3339Nano))
-	}
-	if r.RefersTo != "" {
-		b = appendText(append(b, `,"refersto":`...), r.RefersTo)
-	}
-	if r.Preferences != "" {
-		b = appendText(append(b, `,"preferences":`...), r.Preferences)
-	}
-	if r.Kind == archive.Partial {
-		b = appendText(append(b, `,"part":`...), r.Name)
-	}
-	b = append(b, `,"cell":`...)
-	sep := byte('[')
-	for _, n := range r.Numbers() {
-		b = strconv.AppendInt(append(b, sep), n, 10)
-		sep = ','
-	}
-	b = strconv.AppendInt(append(b, `],"seq":`...), r.Seq, 10)
+	b = r.AppendLine(b, r.Filename, r.FileOffset)
+	b = strconv.AppendInt(append(b, `,"seq":`...), r.Seq, 10)
 	b = strconv.AppendInt(append(b, `,"before":`...), r.Before, 10)
 	return append(b, "}\n"...)
 }
 
-// appendText appends s as a JSON string, without HTML escapes.
-func appendText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted := bytes.NewBuffer(b)
-			enc := json.NewEncoder(quoted)
-			enc.SetEscapeHTML(false)
-			_ = enc.Encode(s) // cannot fail: a string, to memory
-			return bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
+// scanRow parses the JSON of a row exactly as appendRow writes it. For any other text, valid or
+// not, ok is false; see archive.Line.Scan.
+func scanRow(text string) (l rowLine, ok bool) {
+	s := sortedrun.LineScanner{Rest: text}
+	ok = l.Scan(&s) && s.Number(`,"seq":`, &l.Seq) && s.Number(`,"before":`, &l.Before) && s.Rest == "}"
+	return l, ok
 }
 
 // head returns the URL key, space and time with which a well-formed line begins.
@@ -166,27 +116,25 @@ func parseChecked(before *Row, line []byte) (*Row, error) {
 		return nil, err
 	}
 	text := line[len(h)+1:]
-	j, ok := scanRow(string(text))
+	l, ok := scanRow(string(text))
 	if !ok {
-		j = rowJSON{}
-		if err := json.Unmarshal(text, &j); err != nil {
+		l = rowLine{}
+		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, err
 		}
 	}
-	return j.row(before, h[:len(h)-len(timeForm)-1], at)
+	return l.row(before, h[:len(h)-len(timeForm)-1], at)
 }
 
 // row checks the parsed fields and returns them as a row. before is as in parseAfter.
-func (j *rowJSON) row(before *Row, key []byte, at time.Time) (*Row, error) {
-	r := &Row{Seq: j.Seq, Before: j.Before, Filename: j.Filename}
-	r.URL, r.MIME, r.Digest, r.Truncated = j.URL, j.MIME, j.Digest, j.Truncated
-	host := ""
-	if before != nil && before.URL == j.URL {
-		r.URL, r.Name = before.URL, before.pageName()
+func (l *rowLine) row(before *Row, key []byte, at time.Time) (_ *Row, err error) {
+	r := &Row{Seq: l.Seq, Before: l.Before, Filename: l.Filename}
+	if before != nil && before.URL == l.URL {
+		l.URL, r.Name = before.URL, before.pageName()
 	}
+	host := ""
 	if r.Name == "" {
-		var err error
-		if host, err = naming.HostOf(j.URL); err != nil {
+		if host, err = naming.HostOf(l.URL); err != nil {
 			return nil, err
 		}
 	}
@@ -195,31 +143,15 @@ func (j *rowJSON) row(before *Row, key []byte, at time.Time) (*Row, error) {
 	} else {
 		r.URLKey = string(key)
 	}
-	if j.Cell == nil {
-		return nil, fmt.Errorf("cell is missing")
-	}
-	status, err := strconv.Atoi(j.Status)
-	if err != nil {
-		return nil, fmt.Errorf("status: %w", err)
-	}
-	r.Status = status
-	if j.Nanos < 0 || j.Nanos >= int64(time.Second) {
-		return nil, fmt.Errorf("%d nanoseconds", j.Nanos)
-	}
-	r.Preferences = j.Asked
-	r.Time = at.Add(time.Duration(j.Nanos))
-	if err := r.SetNumbers(j.Cell); err != nil {
+	if err := l.Fill(&r.Cell, at, host); err != nil {
 		return nil, err
 	}
-	if err := r.SetKind(host, j.Refers, j.RefersTo, j.Part); err != nil {
-		return nil, err
-	}
-	if r.FileOffset, err = strconv.ParseInt(j.Offset, 10, 64); err != nil {
+	if r.FileOffset, err = strconv.ParseInt(l.Offset, 10, 64); err != nil {
 		return nil, fmt.Errorf("offset: %w", err)
 	}
 	switch {
-	case r.HeadLen == 0 || j.Length != strconv.FormatInt(r.WARCLength(), 10):
-		return nil, fmt.Errorf("length %q is not that of its cell, %d", j.Length, r.WARCLength())
+	case l.Length != strconv.FormatInt(r.WARCLength(), 10):
+		return nil, fmt.Errorf("length %q is not that of its cell, %d", l.Length, r.WARCLength())
 	case r.Seq <= 0 || r.Before < 0 || r.FileOffset < archive.WARCStart()+r.Before:
 		return nil, fmt.Errorf("entry %d, %d bytes before it, offset %d", r.Seq, r.Before, r.FileOffset)
 	case !strings.HasSuffix(r.Filename, warcSuffix):

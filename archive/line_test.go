@@ -36,7 +36,7 @@ func FuzzScanLine(f *testing.F) {
 		if !ok {
 			return
 		}
-		var want indexLine
+		var want Line
 		if err := json.Unmarshal([]byte(text), &want); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n%+v, want\n%+v (%v)", text, got, want, err)
 		}
