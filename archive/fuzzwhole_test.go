@@ -89,7 +89,8 @@ func agree(t *testing.T, data []byte, x *Index, listed map[string][]byte) {
 	if err != nil || len(read.Cells) != len(x.Cells) {
 		t.Fatalf("%d cells read of %d: %v", len(read.Cells), len(x.Cells), err)
 	}
-	scanned, err := ReadIndex(context.Background(), sourceOf(data[:x.CellsEnd]), x.CellsEnd)
+	cells := unsealed(data, x)
+	scanned, err := ReadIndex(context.Background(), sourceOf(cells), int64(len(cells)))
 	if err != nil || len(scanned.Cells) != len(x.Cells) {
 		t.Fatalf("%d cells scanned of %d: %v", len(scanned.Cells), len(x.Cells), err)
 	}

@@ -23,19 +23,16 @@ type Index struct {
 // ReadIndex reads a segment's index at the place that the end member gives. If the segment has no
 // such end member, ReadIndex makes the index from the cells. size is the segment's length in bytes.
 func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
-	if size >= endMemberSize {
-		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
-		if err != nil {
-			return nil, err
-		}
-		if off, n, ok := parseEndMember(tail); ok {
-			if off+n != size-endMemberSize {
-				return nil, corrupt("WI names an index cell of %d bytes at %d, which does not end at the end member at %d", n, off, size-endMemberSize)
-			}
-			return ReadIndexAt(ctx, src, off, n)
-		}
+	parts, err := Parts(ctx, src, size)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(parts) == 0:
+		return new(Index), nil
+	case len(parts) > 1:
+		return nil, corrupt("cells of %d hosts or segments, where one segment should be", len(parts))
 	}
-	return scan(ctx, src, size)
+	return parts[0].Index, nil
 }
 
 // ReadIndexAt reads the index cell of indexLen bytes at indexOff, which must be the end of the
@@ -83,43 +80,6 @@ func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*In
 	}
 	x.Host, x.Segment, x.self = w.host, it.segment, it.cell
 	return x, nil
-}
-
-// scan makes an index by reading all cells.
-func scan(ctx context.Context, src Source, size int64) (*Index, error) {
-	rc, err := src.OpenRange(ctx, 0, size)
-	if err != nil {
-		return nil, err
-	}
-	defer rc.Close()
-	w := newWalker(rc, VerifyOptions{})
-	defer w.free()
-	x := new(Index)
-	for {
-		it, err := w.next()
-		if errors.Is(err, io.EOF) {
-			it.kind, err = endItem, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch it.kind {
-		case cellItem:
-			x.Cells = append(x.Cells, it.cell)
-			x.CellsEnd = it.cell.Offset + it.cell.Len()
-		case linksItem:
-			links := it.cell
-			x.links, x.CellsEnd = &links, it.cell.Offset+it.cell.Len()
-		case indexItem:
-			x.Segment, x.self = it.segment, it.cell
-			x.IndexLength = it.cell.Len()
-			x.Host = w.host
-			return x, nil
-		default:
-			x.Host = w.host
-			return x, nil
-		}
-	}
 }
 
 func readRange(ctx context.Context, src Source, off, n int64) ([]byte, error) {

@@ -21,12 +21,12 @@ func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, _, one := parseEndMember(tail); one {
-			x, err := ReadIndex(ctx, src, size)
-			if err != nil {
-				return nil, err
+		if off, n, one := parseEndMember(tail); one {
+			if off+n != size-endMemberSize {
+				return nil, corrupt("WI names an index cell of %d bytes at %d, which does not end at the end member at %d", n, off, size-endMemberSize)
 			}
-			return []Part{{Source: src, Index: x}}, nil
+			x, err := ReadIndexAt(ctx, src, off, n)
+			return []Part{{Source: src, Index: x}}, err
 		}
 	}
 	parts, _, err := scanParts(ctx, src, size)
