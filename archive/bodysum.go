@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"hash"
 	"hash/crc32"
+	"io"
 )
 
 // bodySum computes the digests of a record's payload and block. The block is HTTP header and body.
@@ -14,7 +15,7 @@ type bodySum struct {
 
 // fileSum computes the CRC-32 and the length of the file in the tar, and passes its bytes on.
 type fileSum struct {
-	to  *bodySum
+	to  io.Writer
 	crc uint32
 	n   int64
 }

@@ -6,25 +6,28 @@ import (
 	"io"
 )
 
-// frame is the layout of a file: stored bytes between bytes from memory.
+// frame is the layout of a file: stored bytes between given ones.
 type frame struct {
-	start, end []byte
-	stored     int64 // number of stored bytes
+	start  []byte
+	stored int64 // number of stored bytes
+	end    io.ReaderAt
+	after  int64 // length of end
 }
 
 // Size returns the length of the file, in bytes.
-func (f *frame) Size() int64 { return int64(len(f.start)) + f.stored + int64(len(f.end)) }
+func (f *frame) Size() int64 { return int64(len(f.start)) + f.stored + f.after }
 
 // divide splits a range of the file: head is its part of start, [from, to) its range of stored
 // bytes, and tail its part of end.
-func (f *frame) divide(off, n int64) (head []byte, from, to int64, tail []byte, err error) {
+func (f *frame) divide(off, n int64) (head []byte, from, to int64, tail *io.SectionReader, err error) {
 	if err := checkRange(off, n, f.Size()); err != nil {
 		return nil, 0, 0, nil, err
 	}
 	begin := int64(len(f.start))
 	end := begin + f.stored
 	from, to = min(max(off, begin), end)-begin, min(max(off+n, begin), end)-begin
-	return f.start[min(off, begin):min(off+n, begin)], from, to, f.end[max(off-end, 0):max(off+n-end, 0)], nil
+	first := max(off-end, 0)
+	return f.start[min(off, begin):min(off+n, begin)], from, to, io.NewSectionReader(f.end, first, max(off+n-end, 0)-first), nil
 }
 
 // open returns n bytes of the file from off. It calls stored to open the range's stored bytes,
@@ -40,7 +43,7 @@ func (f *frame) open(off, n int64, stored func(off, n int64) (io.ReadCloser, err
 			return nil, err
 		}
 	}
-	return readCloser{io.MultiReader(bytes.NewReader(head), body, bytes.NewReader(tail)), body}, nil
+	return readCloser{io.MultiReader(bytes.NewReader(head), body, tail), body}, nil
 }
 
 type readCloser struct {

@@ -88,8 +88,8 @@ func padding(n int64) int { return int(-n & (blockSize - 1)) }
 // padBlock returns PAD, the final block of every B. It holds the body's padding.
 func padBlock(bodyLen int64) []byte { return deflate.Zeros(padding(bodyLen), true) }
 
-// linksEnd returns the end of a links view that decodes to n bytes with the given CRC.
-func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
+// memberEnd returns the end of a view of one member that decodes to n bytes with the given CRC.
+func memberEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
 
 // singleEnd returns the end of a single-member view whose entries decode to n bytes with the given
 // CRC.

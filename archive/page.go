@@ -12,8 +12,9 @@ import (
 // blocks.
 type PageView struct {
 	frame
-	src Source
-	off int64 // of the blocks
+	src     Source
+	off     int64 // of the blocks
+	trailer []byte
 }
 
 // PageBodyOf returns the body of a Page or a Partial. Other kinds have none, and give an error.
@@ -25,11 +26,12 @@ func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 		return nil, fmt.Errorf("cell of %.100q: %w", c.URL, err)
 	}
 	body := c.bodyBlocks()
-	return &PageView{frame{[]byte(gzipPlainStart), appendTrailer(append(make([]byte, 0, 2+trailerSize), 3, 0), c.BodyCRC, c.BodyLen), body.n}, src, body.off}, nil
+	end := memberEnd(c.BodyCRC, c.BodyLen)
+	return &PageView{frame{[]byte(gzipPlainStart), body.n, bytes.NewReader(end), int64(len(end))}, src, body.off, end}, nil
 }
 
 // Frame returns the bytes of the gzip file before and after the stored blocks.
-func (p *PageView) Frame() (start, end []byte) { return p.start, p.end }
+func (p *PageView) Frame() (start, end []byte) { return p.start, p.trailer }
 
 // OpenRange returns n bytes of the gzip file from off.
 func (p *PageView) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {

@@ -114,7 +114,7 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 		for _, r := range v.refs {
 			crc, n = deflate.JoinCRC(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
 		}
-		v.end = linksEnd(crc, n)
+		v.end = memberEnd(crc, n)
 	}
 	v.size += int64(len(v.end))
 	return v, nil

@@ -61,7 +61,7 @@ func (v *viewHashes) linksTap() []io.Writer {
 // linksFile ends the links view, after the blocks of the links cell's file.
 func (v *viewHashes) linksFile(c *Cell) {
 	if v != nil {
-		v.links.Write(linksEnd(c.BodyCRC, c.BodyLen))
+		v.links.Write(memberEnd(c.BodyCRC, c.BodyLen))
 	}
 }
 

@@ -50,10 +50,8 @@ type WACZOptions struct {
 // are. The files after them, some 300 bytes for each record, are in a temporary file. It is deleted
 // when nothing refers to the WACZ any more.
 type WACZ struct {
-	start []byte // the local header of the data
-	warc  *View  // the data
-	end   *os.File
-	after int64 // length of end
+	frame       // its start is the local header of the data, its stored bytes are warc's
+	warc  *View // the data
 	etag  string
 }
 
@@ -72,14 +70,15 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 	if err != nil {
 		return nil, err
 	}
-	z := &WACZ{warc: warc}
-	if z.end, err = files.Nameless(""); err != nil {
+	end, err := files.Nameless("")
+	if err != nil {
 		return nil, err
 	}
+	z := &WACZ{warc: warc, frame: frame{stored: warc.size, end: end}}
 	sum := sha256.New()
 	io.WriteString(sum, warc.etag)
-	if err := z.finish(io.MultiWriter(z.end, sum), listed, opt.Created); err != nil {
-		return nil, errors.Join(err, z.end.Close())
+	if err := z.finish(io.MultiWriter(end, sum), listed, opt.Created); err != nil {
+		return nil, errors.Join(err, end.Close())
 	}
 	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum.Sum(nil)[:16]))
 	return z, nil
@@ -105,39 +104,15 @@ func (z *WACZ) finish(end io.Writer, listed []waczFile, created time.Time) error
 	return err
 }
 
-// Size returns the length of the file, in bytes.
-func (z *WACZ) Size() int64 { return int64(len(z.start)) + z.warc.size + z.after }
-
 // ETag returns a strong entity tag, quoted.
 func (z *WACZ) ETag() string { return z.etag }
 
 // Held returns the approximate size of z in memory, in bytes.
 func (z *WACZ) Held() int64 { return int64(len(z.start)) + z.warc.Held() }
 
-// divide splits a range of the file: head is its part of start, [from, to) its range of the data,
-// and tail its part of end.
-func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail *io.SectionReader, err error) {
-	if err := checkRange(off, n, z.Size()); err != nil {
-		return nil, 0, 0, nil, err
-	}
-	begin := int64(len(z.start))
-	end := begin + z.warc.size
-	from, to = min(max(off, begin), end)-begin, min(max(off+n, begin), end)-begin
-	first := max(off-end, 0)
-	return z.start[min(off, begin):min(off+n, begin)], from, to, io.NewSectionReader(z.end, first, max(off+n-end, 0)-first), nil
-}
-
 // OpenRange returns n bytes of the file from off.
 func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	head, from, to, tail, err := z.divide(off, n)
-	if err != nil {
-		return nil, err
-	}
-	data, err := z.warc.OpenRange(ctx, from, to-from)
-	if err != nil {
-		return nil, err
-	}
-	return readCloser{io.MultiReader(bytes.NewReader(head), data, tail), data}, nil
+	return z.open(off, n, func(off, n int64) (io.ReadCloser, error) { return z.warc.OpenRange(ctx, off, n) })
 }
 
 // Extents returns n bytes of the file from off as extents, or nil where View.Extents returns nil.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"strings"
 
@@ -140,15 +141,34 @@ func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
 	return w.fail(ferr, c.Offset)
 }
 
+// file reads the blocks of a cell's file into sum, and the end of the member b. It sets c.BodyCRC.
+// The rule of expansion holds for the bytes up to the end of within. what is the file's name in
+// messages.
+func (w *walker) file(b, within *member, c *Cell, sum *fileSum, what string, taps ...io.Writer) error {
+	pad := padBlock(c.BodyLen)
+	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
+	if n < 0 {
+		return w.fail(corrupt("WL says %d bytes, too few for the padding of %s of %d", b.length, what, c.BodyLen), b.start)
+	}
+	if err := w.blocks(within, n, c.BodyLen, sum, what, taps...); err != nil {
+		return err
+	}
+	if sum.n != c.BodyLen {
+		return w.fail(corrupt("%s has %d bytes, want %d from its header", what, sum.n, c.BodyLen), b.blocksStart())
+	}
+	c.BodyCRC = sum.crc
+	zeros := padding(c.BodyLen)
+	if err := w.finish(pad, deflate.CRCWithZeros(c.BodyCRC, zeros), c.BodyLen+int64(zeros), what+"'s member"); err != nil {
+		return err
+	}
+	w.views.tarFile(c)
+	return nil
+}
+
 // body reads the blocks and the end of B, and checks every digest and sum.
 func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byte) error {
 	if c.BodyLen > w.opt.MaxBody {
 		return w.fail(&FormatError{Code: codeBombRatio, Excess: true, Msg: fmt.Sprintf("body of %d bytes is over the allowed %d", c.BodyLen, w.opt.MaxBody)}, b.start)
-	}
-	pad := padBlock(c.BodyLen)
-	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
-	if n < 0 {
-		return w.fail(corrupt("WL says %d bytes, too few for the padding of a body of %d", b.length, c.BodyLen), b.start)
 	}
 	record := crc32.NewIEEE()
 	record.Write(b.wp)
@@ -156,18 +176,9 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	taps = append(taps, w.views.warcTap(b.wp)...)
 	sum := newBodySum(http)
 	sum.Write(cutBody)
-	if err := w.blocks(b, n, c.BodyLen, &sum.file, "the body", taps...); err != nil {
+	if err := w.file(b, b, c, &sum.file, "the body", taps...); err != nil {
 		return err
 	}
-	if sum.file.n != c.BodyLen {
-		return w.fail(corrupt("the body has %d bytes, want %d from Content-Length", sum.file.n, c.BodyLen), b.blocksStart())
-	}
-	c.BodyCRC = sum.file.crc
-	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, deflate.CRCWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
-		return err
-	}
-	w.views.tarFile(c)
 	if h.kind != Revisit {
 		if got := digestString(sum.payload.Sum(nil)); got != h.payloadDigest {
 			return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("payload digest is %s, want %s from the body", h.payloadDigest, got)}, b.wpOff)

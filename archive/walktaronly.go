@@ -2,13 +2,10 @@ package archive
 
 import (
 	"bytes"
-	"errors"
-	"hash/crc32"
 	"io"
 	"strings"
 	"time"
 
-	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 )
 
@@ -32,8 +29,13 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	if err := w.tarOnlyBody(b, c, it.kind, out); err != nil {
 		return item{}, err
 	}
-	if m, ok := out.(*limitedBody); ok {
-		it.manifest = m.Bytes()
+	switch out := out.(type) {
+	case *limitedBuffer:
+		it.manifest = out.Bytes()
+	case *lineWriter:
+		if len(out.part) > 0 {
+			return item{}, w.fail(corrupt("%s: the last line does not end with a newline", c.Name), b.start)
+		}
 	}
 	it.cell = *c
 	return it, nil
@@ -41,9 +43,9 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 
 // metaEntry recognises an entry without a record by its name. It returns the item that the entry
 // begins, a writer for its body, and the time that its tar header must have.
-func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time.Time, _ *FormatError) {
+func (w *walker) metaEntry(e *tarEntry) (it item, out io.Writer, modified time.Time, _ *FormatError) {
 	if e.name == manifestName {
-		return item{kind: manifestItem}, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0), nil
+		return item{kind: manifestItem}, &limitedBuffer{max: maxManifest}, time.Unix(0, 0), nil
 	}
 	it.kind, out = indexItem, &lineWriter{what: "index line", emit: w.onLine}
 	host, segment, ok := naming.ParseMetaName(e.name, ".cdxj")
@@ -72,57 +74,22 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time
 }
 
 // tarOnlyBody reads the body of a cell without a record into out, and the end of its member.
-func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out tarOnlyBody) error {
-	pad := padBlock(c.BodyLen)
-	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
-	if n < 0 {
-		return w.fail(corrupt("WL says %d bytes, too few", b.length), b.start)
-	}
-	sum := crc32.NewIEEE()
-	count := &counter{}
+func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out io.Writer) error {
 	taps := w.views.tarTap()
 	if kind == linksItem {
 		taps = append(taps, w.views.linksTap()...)
 	}
-	place := b
+	within := b
 	if kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
-		place = &member{} // each line is compared with the cells, so the rule of expansion is not needed
+		within = &member{} // each line is compared with the cells, so the rule of expansion is not needed
 	}
-	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), c.Name, taps...); err != nil {
+	if err := w.file(b, within, c, &fileSum{to: out}, c.Name, taps...); err != nil {
 		return err
 	}
-	if err := out.Close(); err != nil {
-		return w.fail(corrupt("%s: %v", c.Name, err), b.start)
-	}
-	if count.n != c.BodyLen {
-		return w.fail(corrupt("%s has %d bytes, want %d from its tar header", c.Name, count.n, c.BodyLen), b.start)
-	}
-	c.BodyCRC = sum.Sum32()
-	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, deflate.CRCWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
-		return err
-	}
-	w.views.tarFile(c)
 	if kind == linksItem {
 		w.views.linksFile(c)
 	}
 	return nil
-}
-
-type tarOnlyBody interface {
-	io.Writer
-	Close() error
-}
-
-type limitedBody struct{ limitedBuffer }
-
-func (*limitedBody) Close() error { return nil }
-
-type counter struct{ n int64 }
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.n += int64(len(p))
-	return len(p), nil
 }
 
 // lineWriter splits the text that is written to it into lines.
@@ -154,11 +121,4 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-func (l *lineWriter) Close() error {
-	if len(l.part) > 0 {
-		return errors.New("the last line does not end with a newline")
-	}
-	return nil
 }
