@@ -53,7 +53,7 @@ func (c *Costs) longestChain(chain Func) (shortest, most float64) {
 				continue // other robots could only make it shorter
 			}
 			for i := 0; i < c.Robots && least > unavoidable[w]; i++ {
-				if !math.IsInf(c.all(i, j), 1) {
+				if !math.IsInf(c.At(i, j), 1) {
 					least = min(least, chain(i, j))
 				}
 			}

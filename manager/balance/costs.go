@@ -108,9 +108,7 @@ func Matrix(t [][]float64) (*Costs, error) {
 }
 
 // At returns the cost of host j at robot i in ms, +Inf for an excluded pair.
-func (c *Costs) At(i, j int) float64 { return c.all(i, j) }
-
-func (c *Costs) all(i, j int) float64 {
+func (c *Costs) At(i, j int) float64 {
 	if c.excluded != nil && c.excluded(i, j) {
 		return math.Inf(1)
 	}

@@ -50,7 +50,7 @@ func (d *dual) climb(steps int) []float64 {
 			d.best = value
 			copy(d.bestPrice, d.price)
 		}
-		if math.IsInf(value, 1) || !raise(d.price, loads, step) {
+		if math.IsInf(value, 1) || !raise(d.price, loads, rateAt(step)) {
 			break
 		}
 	}
@@ -58,8 +58,9 @@ func (d *dual) climb(steps int) []float64 {
 }
 
 // raise raises the prices of robots whose loads are above the mean, and lowers the others, so that
-// they add up to 1. It returns false if there are no loads.
-func raise(price, loads []float64, step int) bool {
+// they add up to 1. It returns false if there are no loads. rate must shrink from step to step so
+// that the sum of all rates is infinite and the sum of their squares is not.
+func raise(price, loads []float64, rate float64) bool {
 	mean := 0.0
 	for _, l := range loads {
 		mean += l / float64(len(loads))
@@ -67,13 +68,9 @@ func raise(price, loads []float64, step int) bool {
 	if mean == 0 {
 		return false
 	}
-	// A factor keeps prices above zero. The steps shrink so that their sum is infinite and the sum
-	// of their squares is not.
-	rate := 0.5 / (1 + 0.15*float64(step))
 	total := 0.0
 	for i, l := range loads {
-		over := min(l/mean-1, 2)
-		price[i] = max(price[i]*math.Exp(rate*over), 1e-12)
+		price[i] = max(price[i]*math.Exp(rate*min(l/mean-1, 2)), 1e-12) // a factor keeps prices above zero
 		total += price[i]
 	}
 	for i := range price {
@@ -81,6 +78,9 @@ func raise(price, loads []float64, step int) bool {
 	}
 	return true
 }
+
+// rateAt is the rate of a step for raise.
+func rateAt(step int) float64 { return 0.5 / (1 + 0.15*float64(step)) }
 
 // evaluate returns the bound at the present prices, and the loads if each host goes to its cheapest
 // robot.

@@ -13,7 +13,7 @@ func (s *search) unseat(random *rand.Rand) {
 	top := s.top()
 	large := slices.Clone(s.items[top])
 	slices.SortFunc(large, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.c.all(top, int(b)), s.c.all(top, int(a))), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(s.c.At(top, int(b)), s.c.At(top, int(a))), cmp.Compare(a, b))
 	})
 	j := int(large[random.IntN(min(4, len(large)))])
 	robots, ms := s.c.candidates(j)
@@ -66,7 +66,7 @@ func (s *search) ease(limit, power float64, loose int, random *rand.Rand) {
 			if s.fixed[j] {
 				continue
 			}
-			without := math.Pow((s.loads[from]-s.c.all(from, j))/limit, power) - value[from]
+			without := math.Pow((s.loads[from]-s.c.At(from, j))/limit, power) - value[from]
 			if without >= best.change/2 {
 				continue // the host is too small at its robot for a move to help
 			}
@@ -120,11 +120,11 @@ func (s *search) fewer(start Plan, limit float64) {
 
 // makeRoom sends host j home if a host that has moved to that robot can move on and so make room.
 func (s *search) makeRoom(start Plan, j, home int, limit float64) bool {
-	need := s.loads[home] + s.c.all(home, j) - limit
+	need := s.loads[home] + s.c.At(home, j) - limit
 	from := s.plan[j]
 	for _, k32 := range s.items[home] {
 		k := int(k32)
-		if start[k] == home || s.c.all(home, k) < need {
+		if start[k] == home || s.c.At(home, k) < need {
 			continue
 		}
 		robots, ms := s.c.candidates(k)
@@ -132,7 +132,7 @@ func (s *search) makeRoom(start Plan, j, home int, limit float64) bool {
 			i := int(i32)
 			room := limit - s.loads[i]
 			if i == from {
-				room += s.c.all(from, j)
+				room += s.c.At(from, j)
 			}
 			if i != home && ms[n] <= room {
 				s.move(k, i)

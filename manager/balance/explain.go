@@ -46,10 +46,10 @@ func (c *Costs) largest(p Plan, robot int) string {
 			hosts = append(hosts, j)
 		}
 	}
-	slices.SortFunc(hosts, func(a, b int) int { return cmp.Compare(c.all(robot, b), c.all(robot, a)) })
+	slices.SortFunc(hosts, func(a, b int) int { return cmp.Compare(c.At(robot, b), c.At(robot, a)) })
 	var names []string
 	for _, j := range hosts[:min(3, len(hosts))] {
-		names = append(names, fmt.Sprintf("host %d (%.0f ms)", j, c.all(robot, j)))
+		names = append(names, fmt.Sprintf("host %d (%.0f ms)", j, c.At(robot, j)))
 	}
 	return strings.Join(names, ", ")
 }
@@ -112,7 +112,7 @@ func (c *Costs) whyMoved(r Result, from Plan) []string {
 		}
 		gain := math.Inf(1)
 		if old >= 0 && old < c.Robots {
-			gain = c.all(old, j)*r.Prices[old] - c.all(to, j)*r.Prices[to]
+			gain = c.At(old, j)*r.Prices[old] - c.At(to, j)*r.Prices[to]
 		}
 		moves = append(moves, move{j, gain})
 	}
@@ -126,10 +126,10 @@ func (c *Costs) whyMoved(r Result, from Plan) []string {
 		switch {
 		case math.IsInf(m.gain, 1):
 			why = append(why, fmt.Sprintf("Host %d goes to robot %d: robot %d cannot collect it.", m.j, to, old))
-		case c.all(to, m.j) < c.all(old, m.j):
-			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms), where it is nearer.", m.j, old, c.all(old, m.j), to, c.all(to, m.j)))
+		case c.At(to, m.j) < c.At(old, m.j):
+			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms), where it is nearer.", m.j, old, c.At(old, m.j), to, c.At(to, m.j)))
 		default:
-			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms): it is farther there, but robot %d's time is scarcer.", m.j, old, c.all(old, m.j), to, c.all(to, m.j), old))
+			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms): it is farther there, but robot %d's time is scarcer.", m.j, old, c.At(old, m.j), to, c.At(to, m.j), old))
 		}
 	}
 	return why

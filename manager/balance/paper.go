@@ -18,7 +18,7 @@ func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 		plan = random(c)
 	}
 	for j, i := range plan {
-		if i < 0 || i >= c.Robots || math.IsInf(c.all(i, j), 1) {
+		if i < 0 || i >= c.Robots || math.IsInf(c.At(i, j), 1) {
 			return Result{}, fmt.Errorf("host %d is at robot %d, which cannot collect it: the paper's method has no way to move it", j, i)
 		}
 	}
@@ -49,7 +49,7 @@ func random(c *Costs) Plan {
 	p := make(Plan, c.Hosts)
 	for n, j := range rand.New(rand.NewPCG(1, 1)).Perm(c.Hosts) {
 		i := n % c.Robots
-		for math.IsInf(c.all(i, j), 1) {
+		for math.IsInf(c.At(i, j), 1) {
 			i = (i + 1) % c.Robots
 		}
 		p[j] = i
@@ -107,13 +107,13 @@ func Level(c *Costs, t Tree, p Plan) Plan {
 	}
 	for u, hosts := range held {
 		slices.SortFunc(hosts, func(a, b int) int {
-			return cmp.Or(cmp.Compare(c.all(u, b), c.all(u, a)), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(c.At(u, b), c.At(u, a)), cmp.Compare(a, b))
 		})
 		hops, toward := t.Hops(u), t.toward(u)
 		for _, j := range hosts {
 			best := u
 			for i := range hops {
-				if hops[i] <= steps && c.all(i, j) < c.all(best, j) {
+				if hops[i] <= steps && c.At(i, j) < c.At(best, j) {
 					best = i
 				}
 			}
@@ -122,8 +122,8 @@ func Level(c *Costs, t Tree, p Plan) Plan {
 			}
 			v := toward[best]
 			n := slices.Index(t[u], v)
-			there := c.all(v, j)
-			if left := flows[u][n]; left > 0 && (there <= left || there < c.all(u, j)) {
+			there := c.At(v, j)
+			if left := flows[u][n]; left > 0 && (there <= left || there < c.At(u, j)) {
 				next[j] = v
 				flows[u][n] -= there
 			}

@@ -27,7 +27,7 @@ func (c *Costs) samplePrices() []float64 {
 				}
 			}
 		}
-		if c.stopped() != nil || !raise(price, loads, 4+step) {
+		if c.stopped() != nil || !raise(price, loads, rateAt(4+step)) {
 			break
 		}
 		for i, p := range price {

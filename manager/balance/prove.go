@@ -1,6 +1,9 @@
 package balance
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // prover looks for a proof that no plan ends within a limit. It tries where the largest hosts go,
 // by branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible, so it
@@ -20,14 +23,8 @@ type prover struct {
 // impossible reports whether no plan ends within the limit. If it returns false, nothing is
 // proven.
 func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
-	p := &prover{c: c, limit: limit, nodes: nodes, room: make([]float64, c.Robots), at: make([]int32, c.Hosts),
-		price: append([]float64(nil), price...), loads: make([]float64, c.Robots), choice: make([]int32, c.Hosts)}
-	for i := range p.room {
-		p.room[i] = limit
-	}
-	for j := range p.at {
-		p.at[j] = -1
-	}
+	p := &prover{c: c, limit: limit, nodes: nodes, room: slices.Repeat([]float64{limit}, c.Robots), at: slices.Repeat([]int32{-1}, c.Hosts),
+		price: slices.Clone(price), loads: make([]float64, c.Robots), choice: make([]int32, c.Hosts)}
 	return p.none(200)
 }
 
@@ -37,14 +34,14 @@ func (p *prover) none(steps int) bool {
 	if p.nodes--; p.nodes < 0 {
 		return false
 	}
-	before := append([]float64(nil), p.price...)
+	before := slices.Clone(p.price)
 	defer copy(p.price, before)
 	for step := range steps {
 		value := p.evaluate()
 		if value > p.limit*(1+1e-9) {
 			return true
 		}
-		if !p.climb(step) {
+		if !raise(p.price, p.loads, 0.3/(1+0.1*float64(step))) {
 			break
 		}
 	}
@@ -59,7 +56,7 @@ func (p *prover) none(steps int) bool {
 			return true // no robot can have it
 		}
 		tried[i] = true
-		ms := p.c.all(i, j)
+		ms := p.c.At(i, j)
 		p.at[j], p.room[i] = int32(i), p.room[i]-ms
 		none := p.none(30)
 		p.at[j], p.room[i] = -1, p.room[i]+ms
@@ -101,26 +98,6 @@ func (p *prover) evaluate() (value float64) {
 	return value
 }
 
-// climb raises the prices of robots that have too much. It returns false if there are no loads.
-func (p *prover) climb(step int) bool {
-	mean := 0.0
-	for _, l := range p.loads {
-		mean += l / float64(len(p.loads))
-	}
-	if mean == 0 {
-		return false
-	}
-	rate, total := 0.3/(1+0.1*float64(step)), 0.0
-	for i, l := range p.loads {
-		p.price[i] = max(p.price[i]*math.Exp(rate*min(l/mean-1, 2)), 1e-12)
-		total += p.price[i]
-	}
-	for i := range p.price {
-		p.price[i] /= total
-	}
-	return true
-}
-
 // branching returns the host to try next: the untried host with the highest priced cost at its
 // cheapest robot; -1: no host is left.
 func (p *prover) branching() int {
@@ -130,7 +107,7 @@ func (p *prover) branching() int {
 			continue
 		}
 		i := int(p.choice[j])
-		if size := p.c.all(i, j) * p.price[i]; size > most {
+		if size := p.c.At(i, j) * p.price[i]; size > most {
 			best, most = j, size
 		}
 	}
@@ -142,7 +119,7 @@ func (p *prover) branching() int {
 func (p *prover) next(j int, tried []bool) int {
 	best, least := -1, math.Inf(1)
 	for i := range p.c.Robots {
-		ms := p.c.all(i, j)
+		ms := p.c.At(i, j)
 		if tried[i] || ms > p.room[i] {
 			continue
 		}

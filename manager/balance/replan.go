@@ -33,7 +33,7 @@ func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result
 	price, bound := d.prove(120)
 	start := d.plan()
 	for j, i := range from {
-		if i >= 0 && i < c.Robots && !math.IsInf(c.all(i, j), 1) {
+		if i >= 0 && i < c.Robots && !math.IsInf(c.At(i, j), 1) {
 			start[j] = i
 		}
 	}
@@ -163,7 +163,7 @@ func (s *search) cheapen(target float64) {
 		total += l * s.price[i]
 	}
 	for j := range s.plan {
-		now := s.c.all(s.plan[j], j) * s.price[s.plan[j]]
+		now := s.c.At(s.plan[j], j) * s.price[s.plan[j]]
 		robots, ms := s.c.candidates(j)
 		best := gain{j: int32(j)}
 		for k, i := range robots {
@@ -191,7 +191,7 @@ func (s *search) cheapen(target float64) {
 func (s *search) goHome(start Plan, target float64) {
 	limit := max(target, s.loads[s.top()])
 	for j, home := range start {
-		if i := s.plan[j]; i != home && s.loads[home]+s.c.all(home, j) <= limit {
+		if i := s.plan[j]; i != home && s.loads[home]+s.c.At(home, j) <= limit {
 			s.move(j, home)
 		}
 	}

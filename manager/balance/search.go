@@ -24,7 +24,7 @@ func newSearch(c *Costs, price []float64, p Plan) *search {
 	for j, i := range p {
 		s.place[j] = int32(len(s.items[i]))
 		s.items[i] = append(s.items[i], int32(j))
-		s.loads[i] += c.all(i, j)
+		s.loads[i] += c.At(i, j)
 	}
 	return s
 }
@@ -41,10 +41,10 @@ func (s *search) move(j, i int) {
 	last := list[len(list)-1]
 	list[at], s.place[last] = last, at
 	s.items[from] = list[:len(list)-1]
-	s.loads[from] -= s.c.all(from, j)
+	s.loads[from] -= s.c.At(from, j)
 	s.place[j] = int32(len(s.items[i]))
 	s.items[i] = append(s.items[i], int32(j))
-	s.loads[i] += s.c.all(i, j)
+	s.loads[i] += s.c.At(i, j)
 	s.plan[j] = i
 }
 
@@ -86,7 +86,7 @@ func (s *search) repair(target float64) {
 			}
 			offers = offers[:0]
 			for _, j := range s.items[i] {
-				frees := s.c.all(i, int(j))
+				frees := s.c.At(i, int(j))
 				if _, regret := s.elsewhere(int(j), i, target); frees > 0 && !math.IsInf(regret, 1) {
 					offers = append(offers, offer{j, regret / frees})
 				}
@@ -127,7 +127,7 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	if s.c.keep < s.c.Robots && math.IsInf(regret, 1) {
 		to, regret = s.anywhere(j, i, target)
 	}
-	return to, regret - s.c.all(i, j)*s.price[i]
+	return to, regret - s.c.At(i, j)*s.price[i]
 }
 
 // anywhere looks at all robots, except i, that have room for host j below the target. It returns
@@ -172,7 +172,7 @@ func (s *search) exchange(target float64, steps int) {
 				continue
 			}
 			robots, ms := s.c.candidates(j)
-			without := high - s.c.all(top, j)
+			without := high - s.c.At(top, j)
 			looked += len(robots)
 			for n, i32 := range robots {
 				i := int(i32)
@@ -191,8 +191,8 @@ func (s *search) exchange(target float64, steps int) {
 					if s.fixed[k] {
 						continue
 					}
-					back := s.c.all(top, int(k))
-					if v := max(without+back, with-s.c.all(i, int(k))); v < best {
+					back := s.c.At(top, int(k))
+					if v := max(without+back, with-s.c.At(i, int(k))); v < best {
 						bestJ, bestK, bestI, best = j, int(k), i, v
 					}
 				}
@@ -236,7 +236,7 @@ func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 			for at < len(choice)-1 && (int(choice[at]) == s.plan[j] || r.IntN(2) == 0) {
 				at++
 			}
-			if ms := s.c.all(int(choice[at]), j); ms < best {
+			if ms := s.c.At(int(choice[at]), j); ms < best {
 				s.move(j, int(choice[at]))
 				s.fixed[j] = true
 				thrown = append(thrown, j)
@@ -277,7 +277,7 @@ func (s *search) byPrice() [][]int32 {
 		robots, _ := s.c.candidates(j)
 		order[j] = slices.Clone(robots)
 		slices.SortFunc(order[j], func(a, b int32) int {
-			return cmp.Compare(s.c.all(int(a), j)*s.price[a], s.c.all(int(b), j)*s.price[b])
+			return cmp.Compare(s.c.At(int(a), j)*s.price[a], s.c.At(int(b), j)*s.price[b])
 		})
 	}
 	return order

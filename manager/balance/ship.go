@@ -104,27 +104,26 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 // Trigger says when to level. Fire is called every minute, and fires when the highest load,
 // relative to its robot's rate, is far above the mean. It can fire again when the loads have become
 // similar, or after a while, because they may never become similar. (The paper's trigger fires when
-// a robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. Use it in one
-// goroutine.
+// a robot's load has grown by 10,000 in five minutes.) Use it in one goroutine.
 type Trigger struct {
-	Over  float64       // fires if the highest load is more than this multiple of the mean
-	Under float64       // can fire again below this multiple
-	Rest  time.Duration // or after this time
-
 	fired time.Time
 	shot  bool
 }
 
-// NewTrigger returns a trigger with the values that were found best.
-func NewTrigger() *Trigger { return &Trigger{Over: 1.25, Under: 1.10, Rest: 5 * time.Minute} }
+// Values that were found best for Trigger.
+const (
+	triggerOver  = 1.25            // fires if the highest load is more than this multiple of the mean
+	triggerUnder = 1.10            // can fire again below this multiple
+	triggerRest  = 5 * time.Minute // or after this time
+)
 
 // Fire reports whether to level now. Call it every minute.
 func (t *Trigger) Fire(now time.Time, loads, rates []float64) bool {
 	ratio := unevenness(loads, rates)
-	if t.shot && (ratio < t.Under || now.Sub(t.fired) >= t.Rest) {
+	if t.shot && (ratio < triggerUnder || now.Sub(t.fired) >= triggerRest) {
 		t.shot = false
 	}
-	if t.shot || ratio <= t.Over {
+	if t.shot || ratio <= triggerOver {
 		return false
 	}
 	t.shot, t.fired = true, now

@@ -108,7 +108,7 @@ func growth() func(minute int, loads []float64) bool {
 }
 
 func ratio() func(minute int, loads []float64) bool {
-	trigger, start := balance.NewTrigger(), time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	trigger, start := new(balance.Trigger), time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	return func(minute int, loads []float64) bool {
 		return trigger.Fire(start.Add(time.Duration(minute)*time.Minute), loads, nil)
 	}
@@ -147,7 +147,7 @@ func TestTriggerAgainstThePapers(t *testing.T) {
 }
 
 func TestTriggerIsArmedAgain(t *testing.T) {
-	trigger, now := balance.NewTrigger(), time.Now()
+	trigger, now := new(balance.Trigger), time.Now()
 	uneven, even, between := []float64{30, 10}, []float64{20, 20}, []float64{23, 17}
 	for n, step := range []struct {
 		after time.Duration

@@ -92,7 +92,7 @@ func Distances(c *Costs) [][]float64 {
 		for k := range i {
 			sum, n := 0.0, 0
 			for j := 0; j < c.Hosts; j += step {
-				if a, b := c.all(i, j), c.all(k, j); a > 0 && b > 0 && !math.IsInf(a, 1) && !math.IsInf(b, 1) {
+				if a, b := c.At(i, j), c.At(k, j); a > 0 && b > 0 && !math.IsInf(a, 1) && !math.IsInf(b, 1) {
 					sum += math.Abs(math.Log(a / b))
 					n++
 				}

@@ -60,7 +60,7 @@ type Leveller struct {
 	db          *sql.DB
 	assignments *assign.Assignments
 	opt         Options
-	trigger     *balance.Trigger
+	trigger     balance.Trigger
 
 	planning  sync.Mutex            // held while a plan or a hand-over is made; guards shipments
 	shipments map[string][]shipment // by robot: what it is to pass to its neighbours
@@ -75,5 +75,5 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Leveller {
 	if opt.Leases == nil {
 		opt.Leases = lease.NewDB(d, nil, lease.Options{Log: opt.Log})
 	}
-	return &Leveller{db: d, assignments: assignments, opt: opt, trigger: balance.NewTrigger()}
+	return &Leveller{db: d, assignments: assignments, opt: opt}
 }
