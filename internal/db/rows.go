@@ -133,6 +133,33 @@ func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([
 	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
 }
 
+// Set returns the values of a query that has one column, as a set.
+func Set[T comparable](ctx context.Context, q Queryer, query string, args ...any) (map[T]bool, error) {
+	return Map(ctx, q, func(rows *sql.Rows, v *T, is *bool) error {
+		*is = true
+		return rows.Scan(v)
+	}, query, args...)
+}
+
+// Pairs returns the rows of a query that has two columns, by the first column.
+func Pairs[K comparable, V any](ctx context.Context, q Queryer, query string, args ...any) (map[K]V, error) {
+	return Map(ctx, q, func(rows *sql.Rows, k *K, v *V) error { return rows.Scan(k, v) }, query, args...)
+}
+
+// Map returns the rows of a query, each read by scan. Of rows with one key the last counts.
+func Map[K comparable, V any](ctx context.Context, q Queryer, scan func(*sql.Rows, *K, *V) error, query string, args ...any) (map[K]V, error) {
+	found := map[K]V{}
+	return found, Each(ctx, q, func(rows *sql.Rows) error {
+		var k K
+		var v V
+		if err := scan(rows, &k, &v); err != nil {
+			return err
+		}
+		found[k] = v
+		return nil
+	}, query, args...)
+}
+
 // Change runs a statement that must change a row. If no row is changed, it returns the given error.
 func Change(ctx context.Context, on Execer, none error, query string, args ...any) error {
 	n, err := Exec(ctx, on, query, args...)

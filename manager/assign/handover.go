@@ -181,16 +181,9 @@ func oldest() int64 { return db.Millis(time.Now().Add(-HandoverLife)) }
 
 // handoversFor returns the IDs of the hand-overs for a robot, by host.
 func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]string, error) {
-	found := map[string]string{}
-	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
-		var host, digest string
-		err := rows.Scan(&host, &digest)
-		found[host] = digest
-		return err
-	}, `
+	return db.Pairs[string, string](ctx, tx, `
 		SELECT v.host, v.sha256 FROM handovers v CROSS JOIN assignments a
 		WHERE a.host = v.host AND a.robot = ? AND a.to_generation IS NULL AND v.robot <> a.robot AND v.made > ?`, robot, oldest())
-	return found, err
 }
 
 // DropHandovers deletes the hand-overs of a robot's hosts, because its program cannot take them

@@ -127,13 +127,7 @@ func (t *Tx) Disown(robot string) { t.disowned = append(t.disowned, robot) }
 // Confirm notes that a robot works by its list of a generation. So it has stopped visiting the
 // hosts that it lost in that generation or before.
 func (a *Assignments) Confirm(ctx context.Context, robot string, generation int64) error {
-	const where = `b.robot = ? AND b.generation <= ?`
-	var held bool
-	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM holds b WHERE `+where+`)`, robot, generation).Scan(&held)
-	if err == nil && held {
-		err = a.Change(ctx, func(t *Tx) error { return t.endHolds(ctx, where, robot, generation) })
-	}
-	if err != nil {
+	if err := a.endHolds(ctx, `b.robot = ? AND b.generation <= ?`, robot, generation); err != nil {
 		return fmt.Errorf("robot %s works by generation %d: %w", robot, generation, err)
 	}
 	return nil
@@ -141,17 +135,20 @@ func (a *Assignments) Confirm(ctx context.Context, robot string, generation int6
 
 // EndOverdue ends the holds of robots whose leases ended longer ago than wire.LeaseMargin.
 func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
-	const where = `b.until < ?`
-	over := db.Millis(now.Add(-wire.LeaseMargin(a.lease)))
-	var held bool
-	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM holds b WHERE `+where+`)`, over).Scan(&held)
-	if err == nil && held {
-		err = a.Change(ctx, func(t *Tx) error { return t.endHolds(ctx, where, over) })
-	}
-	if err != nil {
+	if err := a.endHolds(ctx, `b.until < ?`, db.Millis(now.Add(-wire.LeaseMargin(a.lease)))); err != nil {
 		return fmt.Errorf("leases that are over: %w", err)
 	}
 	return nil
+}
+
+// endHolds is Tx.endHolds in a transaction of its own. It begins none if there are no such holds.
+func (a *Assignments) endHolds(ctx context.Context, where string, args ...any) error {
+	var held bool
+	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM holds b WHERE `+where+`)`, args...).Scan(&held)
+	if err == nil && held {
+		err = a.Change(ctx, func(t *Tx) error { return t.endHolds(ctx, where, args...) })
+	}
+	return err
 }
 
 // SetBack repairs times that were noted while the clock was ahead, after it was set back. By these
@@ -237,10 +234,5 @@ func waitingFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]bool,
 			WHERE a.host = h.name AND a.robot = ? AND a.to_generation IS NULL AND `
 		query, args = held+`h.grp = b.grp UNION `+held+`h.name = b.host`, []any{robot, fewHolds, robot, robot, fewHolds, robot}
 	}
-	hosts, err := db.Column[string](ctx, tx, query, args...)
-	waits := make(map[string]bool, len(hosts))
-	for _, h := range hosts {
-		waits[h] = true
-	}
-	return waits, err
+	return db.Set[string](ctx, tx, query, args...)
 }

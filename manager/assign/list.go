@@ -143,19 +143,14 @@ type pace struct {
 // pacesFor returns the paces that operators have set for the robot's hosts, by host. CROSS JOIN
 // makes SQLite begin with the hosts for which something is set, which are few.
 func pacesFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]pace, error) {
-	found := map[string]pace{}
-	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
-		var host string
+	return db.Map(ctx, tx, func(rows *sql.Rows, host *string, p *pace) error {
 		var ms, shortest int64
-		var p pace
-		err := rows.Scan(&host, &ms, &shortest, &p.pages)
+		err := rows.Scan(host, &ms, &shortest, &p.pages)
 		p.interval, p.shortest = time.Duration(ms)*time.Millisecond, time.Duration(shortest)*time.Millisecond
-		found[host] = p
 		return err
 	}, `
 		SELECT h.name, h.interval_ms, h.shortest_ms, h.run_pages FROM hosts h CROSS JOIN assignments a
 		WHERE (h.interval_ms > 0 OR h.shortest_ms > 0 OR h.run_pages > 0) AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
-	return found, err
 }
 
 // omitsFor returns the paths that the robot must leave out, by host.

@@ -138,14 +138,7 @@ func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	if now.robots, err = emptyLoads(ctx, t, t.now()); err != nil {
 		return err
 	}
-	hosts := map[string]int64{}
-	err = db.Each(ctx, t, func(rows *sql.Rows) error {
-		var robot string
-		var n int64
-		err := rows.Scan(&robot, &n)
-		hosts[robot] = n
-		return err
-	}, `SELECT r.name, (SELECT COUNT(*) FROM assignments a WHERE a.robot = r.name AND a.to_generation IS NULL) FROM robots r`)
+	hosts, err := db.Pairs[string, int64](ctx, t, `SELECT r.name, (SELECT COUNT(*) FROM assignments a WHERE a.robot = r.name AND a.to_generation IS NULL) FROM robots r`)
 	if err != nil {
 		return err
 	}

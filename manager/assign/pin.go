@@ -92,11 +92,5 @@ func (t *Tx) recall(ctx context.Context, robot string) error {
 
 // pins returns the robot of each pinned host, if the robot takes part.
 func (t *Tx) pins(ctx context.Context) (map[string]string, error) {
-	pins := map[string]string{}
-	return pins, db.Each(ctx, t, func(rows *sql.Rows) error {
-		var host, robot string
-		err := rows.Scan(&host, &robot)
-		pins[host] = robot
-		return err
-	}, `SELECT h.name, h.pinned FROM hosts h JOIN robots r ON r.name = h.pinned WHERE h.pinned <> '' AND r.subscribed = 1 AND r.lapsed = 0`)
+	return db.Pairs[string, string](ctx, t, `SELECT h.name, h.pinned FROM hosts h JOIN robots r ON r.name = h.pinned WHERE h.pinned <> '' AND r.subscribed = 1 AND r.lapsed = 0`)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,13 +25,7 @@ const MaxAhead = 24 * time.Hour
 func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
 	until := make(map[string]time.Time)
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
-		err := db.Each(ctx, a.db, func(rows *sql.Rows) error {
-			var host string
-			var end time.Time
-			err := rows.Scan(&host, db.At(&end))
-			until[host] = end
-			return err
-		}, `
+		found, err := db.Map(ctx, a.db, func(rows *sql.Rows, host *string, end *time.Time) error { return rows.Scan(host, db.At(end)) }, `
 			SELECT a.host, CASE WHEN MIN(COALESCE(a.to_generation, 0)) = 0
 					OR EXISTS (SELECT 1 FROM holds b WHERE b.host = a.host AND b.robot = a.robot) THEN 0 ELSE MAX(a.ended) END
 			FROM assignments a WHERE a.robot = ? AND a.host IN `+db.Tuple(len(some))+` GROUP BY a.host, a.robot`,
@@ -38,6 +33,7 @@ func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []strin
 		if err != nil {
 			return nil, fmt.Errorf("hosts that robot %s has had: %w", robot, err)
 		}
+		maps.Copy(until, found)
 	}
 	return until, nil
 }

@@ -101,13 +101,11 @@ func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (ma
 func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) (map[string]bool, error) {
 	known := map[string]bool{}
 	for some := range slices.Chunk(names, db.RowsAtOnce) {
-		found, err := db.Column[string](ctx, q, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some))+` AND (? = '' OR state = ?)`, append(db.Args(some), state, state)...)
+		found, err := db.Set[string](ctx, q, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some))+` AND (? = '' OR state = ?)`, append(db.Args(some), state, state)...)
 		if err != nil {
 			return nil, fmt.Errorf("known hosts: %w", err)
 		}
-		for _, host := range found {
-			known[host] = true
-		}
+		maps.Copy(known, found)
 	}
 	return known, nil
 }

@@ -177,13 +177,11 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 	}
 	known := map[string]bool{}
 	for some := range slices.Chunk(slices.Collect(maps.Keys(hb.Hosts)), db.RowsAtOnce) {
-		found, err := db.Column[string](ctx, tx, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some)), db.Args(some)...)
+		found, err := db.Set[string](ctx, tx, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some)), db.Args(some)...)
 		if err != nil {
 			return err
 		}
-		for _, host := range found {
-			known[host] = true
-		}
+		maps.Copy(known, found)
 	}
 	var rows [][]any
 	for host, p := range hb.Hosts {

@@ -2,7 +2,6 @@ package levelling
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,19 +108,12 @@ func (f *Forecast) demand(s *snapshot) balance.Demand {
 
 // sorts returns each robot of the snapshot as a sort or, if nothing was measured, one assumed sort.
 func (l *Leveller) sorts(ctx context.Context, s *snapshot, measured bool, window time.Duration) ([]balance.Sort, error) {
-	nights := map[string]time.Duration{}
-	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
-		var robot string
-		var hours week
-		err := rows.Scan(&robot, &hours)
-		nights[robot] = hours.shortest()
-		return err
-	}, `SELECT robot, week FROM heartbeats`)
+	weeks, err := db.Pairs[string, week](ctx, l.db, `SELECT robot, week FROM heartbeats`)
 	if err != nil {
 		return nil, fmt.Errorf("forecast: %w", err)
 	}
 	night := func(robot string) float64 {
-		for _, d := range []time.Duration{window, nights[robot], l.opt.Window} {
+		for _, d := range []time.Duration{window, weeks[robot].shortest(), l.opt.Window} {
 			if d > 0 {
 				return float64(d.Milliseconds())
 			}

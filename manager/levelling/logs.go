@@ -130,13 +130,8 @@ const maxStrange = 10_000
 func (b *Book) own(ctx context.Context, robot string, hosts []string) (map[string]bool, error) {
 	in := db.Tuple(len(hosts))
 	args := append([]any{robot}, db.Args(hosts)...)
-	names, err := db.Column[string](ctx, b.db, `SELECT host FROM assignments WHERE robot = ? AND host IN `+in+`
+	return db.Set[string](ctx, b.db, `SELECT host FROM assignments WHERE robot = ? AND host IN `+in+`
 		UNION SELECT host FROM probes WHERE robot = ? AND host IN `+in, slices.Concat(args, args)...)
-	found := make(map[string]bool, len(names))
-	for _, host := range names {
-		found[host] = true
-	}
-	return found, err
 }
 
 // sum reads the compressed lines and adds them up by host and hour. It counts only the hosts that

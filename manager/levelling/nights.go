@@ -159,15 +159,9 @@ func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]str
 
 // readPaces reads the robots' known paces, by name.
 func readPaces(ctx context.Context, q db.Queryer) (map[string]balance.Pace, error) {
-	paces := map[string]balance.Pace{}
-	err := db.Each(ctx, q, func(rows *sql.Rows) error {
-		var robot string
-		var p balance.Pace
-		err := rows.Scan(&robot, &p.Gap, &p.Width.Most, &p.Width.Binds, &p.Line.Most, &p.Line.Binds, &p.Drift)
-		paces[robot] = p
-		return err
+	return db.Map(ctx, q, func(rows *sql.Rows, robot *string, p *balance.Pace) error {
+		return rows.Scan(robot, &p.Gap, &p.Width.Most, &p.Width.Binds, &p.Line.Most, &p.Line.Binds, &p.Drift)
 	}, `SELECT robot, gap, width, width_binds, line, line_binds, drift FROM paces`)
-	return paces, err
 }
 
 // readNights reads the last cycles of each robot, the latest first.

@@ -169,16 +169,12 @@ const sooner = 0.99
 // begun returns the hosts that stay where they are: hosts that a robot has begun in its cycle and
 // not finished, and hosts that an operator has pinned.
 func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
-	hosts, err := db.Column[string](ctx, l.db, `
+	begun, err := db.Set[string](ctx, l.db, `
 		SELECT p.host FROM progress p JOIN heartbeats b ON b.robot = p.robot
 		WHERE p.state = 'begun' AND b.phase IN ('collecting', 'closed', 'paused', 'starting')
 		UNION SELECT name FROM hosts WHERE pinned <> ''`)
 	if err != nil {
 		return nil, fmt.Errorf("balance: hosts begun: %w", err)
-	}
-	begun := make(map[string]bool, len(hosts))
-	for _, h := range hosts {
-		begun[h] = true
 	}
 	return begun, nil
 }
