@@ -287,7 +287,7 @@ func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
 			return problem.New(http.StatusBadRequest, "bad_since", fmt.Sprintf("since is %q; write a time that has passed, such as 2026-11-21T03:00:00Z", in.Since))
 		}
 	}
-	return a.roster.RevokeSince(ctx, in.Name, since)
+	return a.roster.Revoke(ctx, in.Name, since)
 }
 
 func (a *operatorAPI) restart(ctx context.Context, robot string) (RestartResponse, error) {

@@ -115,7 +115,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("forget %s: %d, want %d", c.name, got, c.want)
 		}
 	}
-	testkit.Must(t, s.Revoke(t.Context(), "r1"))
+	testkit.Must(t, s.Revoke(t.Context(), "r1", time.Time{}))
 	if got := forget("r1"); got != http.StatusNoContent {
 		t.Errorf("forget the revoked robot: %d", got)
 	}

@@ -163,13 +163,13 @@ func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
 			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
 		},
 		"revoked, lease over": func(f *fleet) {
-			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
+			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1", time.Time{}))
 			f.run(lease)
 			f.want("a")
 			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
 		},
 		"revoked, dead": func(f *fleet) {
-			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
+			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1", time.Time{}))
 			f.want("a")
 			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "it is switched off"))
 			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
@@ -207,7 +207,7 @@ func TestUntoldRobotIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, lease, "r1", "r2")
 		f.add(assign.Replication{}, "a")
-		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1", time.Time{}))
 		f.want("a", "r2")
 	})
 }
@@ -218,7 +218,7 @@ func TestNamesakeWaits(t *testing.T) {
 		f := newFleet(t, lease, "r1")
 		f.add(assign.Replication{}, "a")
 		f.fetch("r1")
-		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1", time.Time{}))
 		token, _, err := f.Roster.Admit(t.Context(), "r1")
 		testkit.Must(t, err)
 		answer, err := f.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
@@ -527,7 +527,7 @@ func TestStartWithAClockAhead(t *testing.T) {
 		f.fetch("r1", "r2")
 		move("r2", "r1")
 		f.fetch("r2", "r1") // r2 has stopped, and r1 begun
-		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1", time.Time{}))
 		delete(f.secrets, "r1")
 		f.want("a")
 		ahead = 0

@@ -238,7 +238,7 @@ func TestCredentials(t *testing.T) {
 	if _, err := s.RobotKey(t.Context(), "robot-1"); err != nil {
 		t.Error(err)
 	}
-	if err := s.Revoke(t.Context(), "robot-1"); err != nil {
+	if err := s.Revoke(t.Context(), "robot-1", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Authenticate(t.Context(), "robot-1", secret); !errors.Is(err, roster.ErrUnauthorized) {

@@ -140,7 +140,7 @@ func TestRemovedRobotsHaveNothingAssigned(t *testing.T) {
 		_, err := s.Registry.Assign(t.Context(), hosts.AssignRequest{Hosts: []string{host}, Robot: "r1", Reason: "its line"})
 		testkit.Must(t, err)
 	}
-	testkit.Must(t, s.Revoke(t.Context(), "r1"))
+	testkit.Must(t, s.Revoke(t.Context(), "r1", time.Time{}))
 	testkit.Must(t, s.Forget(t.Context(), "r1"))
 	s.join("r1")
 	for _, host := range []string{"a.test", "b.test"} {

@@ -83,7 +83,7 @@ func TestWhenRobotsHadHosts(t *testing.T) {
 			return end
 		}},
 		"revoked": {func(f *fleet) time.Time {
-			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
+			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1", time.Time{}))
 			now := time.Now()
 			time.Sleep(time.Hour)
 			return now
@@ -141,12 +141,12 @@ func TestRevokedSince(t *testing.T) {
 		f.want("a", "r1")
 		stolen := time.Now()
 		time.Sleep(30 * time.Minute)
-		testkit.Must(t, f.Roster.RevokeSince(t.Context(), "r1", stolen))
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1", stolen))
 		if end, had := f.until("r1", "a"); !had || !end.Equal(stolen.Truncate(time.Millisecond)) {
 			t.Errorf("its time has ended at %s, %t; want %s", end, had, stolen)
 		}
 		for _, since := range []time.Time{stolen, stolen.Add(time.Minute), stolen.Add(-time.Minute)} { // repeated
-			testkit.Must(t, f.Roster.RevokeSince(t.Context(), "r1", since))
+			testkit.Must(t, f.Roster.Revoke(t.Context(), "r1", since))
 		}
 		if since, err := f.StolenSince(t.Context(), "r1"); err != nil || !since.Equal(stolen.Add(-time.Minute).Truncate(time.Millisecond)) {
 			t.Errorf("its key was stolen at %s, %v; want the earliest time that was said", since, err)

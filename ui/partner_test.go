@@ -174,7 +174,7 @@ func TestLinkShowsOneRobot(t *testing.T) {
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
 	}
-	testkit.Must(t, b.m.Roster.Revoke(t.Context(), "waseda"))
+	testkit.Must(t, b.m.Roster.Revoke(t.Context(), "waseda", time.Time{}))
 	testkit.Must(t, b.m.Roster.Forget(t.Context(), "waseda"))
 	b.join("waseda")
 	if w := b.get(fresh); w.Code != http.StatusNotFound {
@@ -268,7 +268,7 @@ func TestNoNotices(t *testing.T) {
 			_, err := b.db.ExecContext(b.Context(), `UPDATE robot_sites SET contact = ?`, "a@b.example\r\nBcc: c@d.example")
 			testkit.Must(b, err)
 		},
-		"revoked": func(b *bench) { testkit.Must(b, b.m.Roster.Revoke(b.Context(), "waseda")) },
+		"revoked": func(b *bench) { testkit.Must(b, b.m.Roster.Revoke(b.Context(), "waseda", time.Time{})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, name != "setting")

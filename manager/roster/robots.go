@@ -183,16 +183,13 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 
 // Revoke takes away the robot's credentials and its unused token, and hands its hosts on. It takes
 // effect at the robot's next request. The robot's history stays.
-func (r *Roster) Revoke(ctx context.Context, robot string) error {
-	return r.RevokeSince(ctx, robot, time.Time{})
-}
-
-// RevokeSince revokes a robot whose key may have been in others' hands since a time. Batches that
-// came later are not published. Batches that came before count as if the robot had lost its hosts
-// at that time. Nobody gets the name again: what was published under it since then is taken down,
-// and that would hit the next robot of the name. RevokeSince may be repeated; the earliest time
-// counts. With the zero time it is Revoke.
-func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time) error {
+//
+// since is the time since which the robot's key may have been in others' hands; zero: it was not.
+// Batches that came later are not published. Batches that came before count as if the robot had
+// lost its hosts at that time. Nobody gets the name again: what was published under it since then
+// is taken down, and that would hit the next robot of the name. Revoke may be repeated; the
+// earliest time counts.
+func (r *Roster) Revoke(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
 			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, signing = '', revoked = ?
@@ -215,16 +212,16 @@ func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time)
 	})
 }
 
-// Bar is RevokeSince for a name that the database may lack, because the database is new or was
+// Bar is Revoke for a name that the database may lack, because the database is new or was
 // restored from a backup.
 func (r *Roster) Bar(ctx context.Context, name string, since time.Time) error {
 	if _, err := r.db.ExecContext(ctx, `INSERT INTO robots (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, db.Millis(r.assignments.Now())); err != nil {
 		return fmt.Errorf("robot %s: %w", name, err)
 	}
-	return r.RevokeSince(ctx, name, since)
+	return r.Revoke(ctx, name, since)
 }
 
-// StolenSince returns the earliest time that RevokeSince was given, or the zero time.
+// StolenSince returns the earliest time that Revoke was given, or the zero time.
 func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT stolen FROM robots WHERE name = ?`, robot).Scan(db.At(&since))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -233,7 +230,7 @@ func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time
 	return since, nil
 }
 
-// Forget deletes a robot that has not joined or was revoked, unless RevokeSince has barred its
+// Forget deletes a robot that has not joined or was revoked, unless Revoke has barred its
 // name. Its collected pages stay.
 func (r *Roster) Forget(ctx context.Context, robot string) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {

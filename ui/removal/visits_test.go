@@ -200,7 +200,7 @@ func TestStolenKey(t *testing.T) {
 		}
 	}
 	look("before", 2, "signature yes waseda")
-	testkit.Must(t, v.m.Roster.Revoke(t.Context(), "waseda"))
+	testkit.Must(t, v.m.Roster.Revoke(t.Context(), "waseda", time.Time{}))
 	look("revoked", 0, "signature no")
 	v.noted(stolen, now) // by a heartbeat that was on its way
 	look("said again", 0, "signature no")
