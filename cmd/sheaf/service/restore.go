@@ -75,15 +75,12 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	err = db.Fill(ctx, cfg.database(), b.Schema, tables, func(table string) (io.ReadCloser, error) {
 		return os.Open(filepath.Join(dir, backupTables, table+tableSuffix))
 	}, func(ctx context.Context, tx *sql.Tx) error {
-		if err := restored.dropUnderWay(ctx, tx); err != nil || !restored.hasAudit() {
+		if err := restored.dropUnderWay(ctx, tx); err != nil {
 			return err
 		}
 		_, err := audit.Insert(ctx, tx, restored.row())
 		return err
 	})
-	if err == nil && !restored.hasAudit() {
-		err = restored.writeLater(ctx, cfg)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
@@ -104,10 +101,6 @@ func (b *Backup) keys() []string {
 	})
 }
 
-// hasAudit reports whether the backup's own tables include an audit log. Then the audit row is
-// written in the same transaction that fills the tables.
-func (r *Restored) hasAudit() bool { return r.Schema >= 46 }
-
 // row returns the audit log's row for the restore. Its actor is the user of this machine.
 func (r *Restored) row() audit.Row {
 	name := strconv.Itoa(os.Getuid())
@@ -115,16 +108,6 @@ func (r *Restored) row() audit.Row {
 		name = u.Username
 	}
 	return audit.Row{Kind: audit.Command, Name: name, Act: audit.Restore, Object: "backup of " + r.Made.UTC().Format(time.RFC3339), Outcome: audit.OK}
-}
-
-// writeLater writes the row after the tables were brought to this program's version.
-func (r *Restored) writeLater(ctx context.Context, cfg Config) error {
-	d, err := db.Open(ctx, cfg.database())
-	if err != nil {
-		return err
-	}
-	_, err = audit.Insert(ctx, d, r.row())
-	return errors.Join(err, d.Close())
 }
 
 // putKey copies a key from the backup. It fails if the directory has another key of this name.
