@@ -11,11 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
+	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
 	"sheaf/cmd/sheaf/admin"
@@ -246,7 +246,11 @@ func (s *setup) settings() (map[string]any, error) {
 	}
 	more, err := admin.SplitSettings(s.set)
 	maps.Copy(all, more)
-	return nested(all), err
+	file := viper.New() // turns keys such as http.listen into the sections of a settings file
+	for key, value := range all {
+		file.Set(key, value)
+	}
+	return file.AllSettings(), err
 }
 
 // behindProxy reports whether only a proxy can serve the address: it is https, and the service has
@@ -262,24 +266,6 @@ func (s *setup) listenAt(u *url.URL) string {
 		return "127.0.0.1:8080"
 	}
 	return ":" + cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-}
-
-// nested turns keys such as http.listen into the sections of a settings file.
-func nested(all map[string]any) map[string]any {
-	file := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		section, words := file, strings.Split(key, ".")
-		for _, word := range words[:len(words)-1] {
-			below, ok := section[word].(map[string]any)
-			if !ok {
-				below = map[string]any{}
-				section[word] = below
-			}
-			section = below
-		}
-		section[words[len(words)-1]] = all[key]
-	}
-	return file
 }
 
 // makeReleaseKey makes the release key, or reads the key in the file. It returns the file's name

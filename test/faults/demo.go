@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/viper"
 	yaml "go.yaml.in/yaml/v3"
 
 	"sheaf/archive/upkeep"
@@ -72,18 +73,11 @@ func (d *demo) begin(settings map[string]any) {
 	if url, ok := all["database.url"]; ok {
 		d.source = url.(string)
 	}
-	nested := make(map[string]any)
+	nested := viper.New()
 	for key, value := range all {
-		within, parts := nested, strings.Split(key, ".")
-		for _, part := range parts[:len(parts)-1] {
-			if within[part] == nil {
-				within[part] = make(map[string]any)
-			}
-			within = within[part].(map[string]any)
-		}
-		within[parts[len(parts)-1]] = value
+		nested.Set(key, value)
 	}
-	text, err := yaml.Marshal(nested)
+	text, err := yaml.Marshal(nested.AllSettings())
 	testkit.Must(d, err)
 	testkit.Must(d, os.WriteFile(d.config(), text, 0o600))
 	d.start()

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/lease/quorum"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/test/mailtest"
 	"sheaf/test/metricstest"
 	"sheaf/ui/removal"
 )
@@ -392,11 +393,10 @@ func mailsFail(d *demo) course {
 		d.until(1, "sheaf_mails", "state", "failing")
 		return d.until(1, "sheaf_watch_deliveries", "channel", "mail", "state", "failing")
 	}, cure: func() metricstest.Families {
-		letters := receiveMails(d, at)
+		server := mailtest.At(d, at)
 		d.tell("cure", "the mail server works again")
 		d.tell("time", "the next attempts come within half a minute")
-		testkit.Receive(d, "a mail", letters)
-		testkit.Receive(d, "another mail", letters)
+		testkit.Until(d, "both mails", func() bool { return len(server.Letters()) >= 2 })
 		d.until(0, "sheaf_mails", "state", "failing")
 		return d.until(0, "sheaf_watch_deliveries", "channel", "mail", "state", "failing")
 	}}

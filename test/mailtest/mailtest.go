@@ -35,8 +35,11 @@ type Server struct {
 }
 
 // New starts a server that accepts everything, until the test ends.
-func New(t testing.TB) *Server {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func New(t testing.TB) *Server { return At(t, "127.0.0.1:0") }
+
+// At is New at an address.
+func At(t testing.TB, address string) *Server {
+	l, err := net.Listen("tcp", address)
 	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	s := &Server{Server: &mailer.Server{Address: l.Addr().String(), From: "archive@example.jp", TLS: mailer.NoTLS, Patience: 10 * time.Second}}
