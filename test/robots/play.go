@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +17,7 @@ import (
 	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	robotclient "sheaf/robotd/client"
 	"sheaf/serve/client"
 )
 
@@ -42,7 +39,7 @@ func (p *play) all(ctx context.Context) {
 	prefix := strings.ToLower(rand.Text()[:6])
 	joining, begin := make(chan struct{}, joinAtOnce), make(chan struct{})
 	for n := range p.robots {
-		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), http: &http.Client{Timeout: time.Minute}}
+		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), http: &http.Client{Timeout: time.Minute}, list: new(robotclient.List)}
 		r.idle = n%4 == 3 && p.deliver == nil
 		joined.Add(1)
 		robots.Go(func() {
@@ -77,12 +74,12 @@ type robot struct {
 	*play
 	name, secret string
 	http         *http.Client
-	idle         bool   // it has nothing left, and takes hosts over
-	list         string // entity tag of its list
-	generation   int64  // of the list
+	idle         bool // it has nothing left, and takes hosts over
 	key          ed25519.PrivateKey
 	serverKey    ed25519.PublicKey
-	hosts        []string // of the list
+	manager      *robotclient.Client // nil: it has not joined
+	list         *robotclient.List
+	hosts        []string // of the list, sorted
 	done         int      // heartbeats
 }
 
@@ -109,48 +106,6 @@ func (p *play) timed(kind, who string, f func() error) error {
 	return err
 }
 
-// call makes a request of the robots' protocol. The caller must close the answer's body.
-func (r *robot) call(ctx context.Context, method, path string, body any, header ...string) (*http.Response, error) {
-	sent, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	path = strings.ReplaceAll(path, "{robot}", url.PathEscape(r.name))
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(r.service, "/")+path, bytes.NewReader(sent))
-	if err != nil {
-		return nil, err
-	}
-	if r.secret != "" {
-		req.SetBasicAuth(r.name, r.secret)
-	}
-	for n := 0; n < len(header); n += 2 {
-		req.Header.Set(header[n], header[n+1])
-	}
-	resp, err := r.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode >= 400 {
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		return nil, fmt.Errorf("%s: %s", resp.Status, text)
-	}
-	return resp, nil
-}
-
-// answer is call for answers in JSON; into may be nil.
-func (r *robot) answer(ctx context.Context, method, path string, body, into any) error {
-	resp, err := r.call(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if into == nil || resp.StatusCode == http.StatusNoContent {
-		return nil
-	}
-	return json.NewDecoder(resp.Body).Decode(into)
-}
-
 func (r *robot) join(ctx context.Context) error {
 	var admitted manager.AdmitResponse
 	err := r.timed("admit", func() error {
@@ -166,12 +121,14 @@ func (r *robot) join(ctx context.Context) error {
 	r.key = private
 	var joined wire.JoinResponse
 	if err := r.timed("join", func() error {
-		return r.answer(ctx, http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "played", PublicKey: key}, &joined)
+		anybody := &client.Client{URL: r.operator.URL, HTTP: r.http}
+		return anybody.Do(ctx, http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "played", PublicKey: key}, &joined)
 	}); err != nil {
 		return err
 	}
 	r.secret, r.serverKey = joined.Secret, joined.ServerKey
-	return r.timed("subscribe", func() error { return r.answer(ctx, http.MethodPost, wire.PathSubscribe, nil, nil) })
+	r.manager = robotclient.New([]string{strings.TrimSuffix(r.service, "/")}, r.name, r.secret, r.http)
+	return r.timed("subscribe", func() error { return r.manager.Subscribe(ctx) })
 }
 
 // work fetches the list and sends heartbeats until the time is over. The end of the time cuts off
@@ -200,25 +157,10 @@ func (r *robot) work(ctx context.Context) {
 // fetch fetches the robot's list, if it has changed.
 func (r *robot) fetch(ctx context.Context, kind string) {
 	r.timed(kind, func() error {
-		resp, err := r.call(ctx, http.MethodGet, wire.PathList, nil, "If-None-Match", r.list)
-		if err != nil {
-			return err
+		list, _, err := r.manager.List(ctx, r.list.ETag)
+		if list != nil {
+			r.list, r.hosts = list, slices.Sorted(maps.Keys(list.Hosts()))
 		}
-		defer resp.Body.Close()
-		if resp.StatusCode == http.StatusNotModified {
-			return nil
-		}
-		r.hosts = nil
-		for line, err := range wire.ReadHostList(resp.Body, 1<<30) {
-			if err != nil {
-				return err
-			}
-			if to, err := url.Parse(line.URL); err == nil {
-				r.hosts = append(r.hosts, to.Host)
-			}
-		}
-		r.list = resp.Header.Get("ETag")
-		r.generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
 		return err
 	})
 }
@@ -226,7 +168,7 @@ func (r *robot) fetch(ctx context.Context, kind string) {
 // beat sends a heartbeat, which confirms the list. If the answer names another list, beat fetches
 // that list.
 func (r *robot) beat(ctx context.Context) {
-	hb := wire.Heartbeat{List: r.list, Version: "played", Phase: wire.PhaseCollecting, Cycle: 1, Left: 1000, EveryMS: r.every.Milliseconds(), All: true, Hosts: map[string]wire.HostProgress{}}
+	hb := wire.Heartbeat{List: r.list.ETag, Version: "played", Phase: wire.PhaseCollecting, Cycle: 1, Left: 1000, EveryMS: r.every.Milliseconds(), All: true, Hosts: map[string]wire.HostProgress{}}
 	r.done++
 	if r.idle {
 		hb.Phase, hb.Left = wire.PhaseIdle, 0
@@ -240,18 +182,21 @@ func (r *robot) beat(ctx context.Context) {
 		}
 	}
 	var orders wire.Orders
-	if err := r.timed("heartbeat", func() error { return r.answer(ctx, http.MethodPost, wire.PathHeartbeat, hb, &orders) }); err != nil {
+	if err := r.timed("heartbeat", func() (err error) {
+		orders, _, err = r.manager.Heartbeat(ctx, hb)
+		return err
+	}); err != nil {
 		return
 	}
-	if orders.List != "" && orders.List != r.list {
+	if orders.List != "" && orders.List != r.list.ETag {
 		r.fetch(ctx, "new list")
 	}
 }
 
 // leave makes the robot leave, and removes it from the service.
 func (r *robot) leave(ctx context.Context) {
-	if r.secret != "" {
-		r.timed("leave", func() error { return r.answer(ctx, http.MethodPost, wire.PathUnsubscribe, nil, nil) })
+	if r.manager != nil {
+		r.timed("leave", func() error { return r.manager.Unsubscribe(ctx) })
 	}
 	for _, suffix := range []string{"", "?forget"} {
 		r.timed("remove", func() error {
