@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/spf13/viper"
@@ -26,7 +27,7 @@ import (
 
 // demo is the installation for one fault: a service as a process, and the command line.
 type demo struct {
-	*bench
+	testing.TB
 	out io.Writer
 
 	program string // path of sheaf
@@ -40,9 +41,9 @@ type demo struct {
 // addresses are where the service listens, host:port.
 type addresses struct{ http, download, drop, metrics string }
 
-func newDemo(b *bench, out io.Writer) *demo {
-	at := testkit.Addresses(b, 4)
-	d := &demo{bench: b, out: out, program: testkit.Build(b, "sheaf/cmd/sheaf"), dir: b.TempDir(), at: addresses{at[0], at[1], at[2], at[3]}}
+func newDemo(t testing.TB, out io.Writer) *demo {
+	at := testkit.Addresses(t, 4)
+	d := &demo{TB: t, out: out, program: testkit.Build(t, "sheaf/cmd/sheaf"), dir: t.TempDir(), at: addresses{at[0], at[1], at[2], at[3]}}
 	d.data = filepath.Join(d.dir, "data")
 	return d
 }

@@ -21,7 +21,10 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
+
+	"sheaf/internal/testkit"
 )
 
 // options say what is shown.
@@ -76,7 +79,7 @@ func run(ctx context.Context, o options, out io.Writer) (missing map[string]stri
 			continue
 		}
 		fmt.Fprintf(out, "\n== %s: %s\n", f.name, f.what)
-		left, err := perform(ctx, f.name, func(b *bench) { f.show(b, out, o.pictures) })
+		left, err := testkit.Perform(ctx, f.name, func(t testing.TB) { f.show(t, out, o.pictures) })
 		switch {
 		case err != nil:
 			fmt.Fprintf(out, "   failed   %v\n", err)

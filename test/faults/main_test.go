@@ -70,7 +70,7 @@ func TestCommandFailsWithTheFault(t *testing.T) {
 	healthy := fault{name: "nothing", alerts: []string{"SheafDown"}, course: func(d *demo) course {
 		return course{cause: d.scrape, cure: d.scrape}
 	}}
-	if _, err := perform(t.Context(), "nothing", func(b *bench) { healthy.show(b, &bytes.Buffer{}, "") }); err == nil || !strings.Contains(err.Error(), "SheafDown") {
+	if _, err := testkit.Perform(t.Context(), "nothing", func(t testing.TB) { healthy.show(t, &bytes.Buffer{}, "") }); err == nil || !strings.Contains(err.Error(), "SheafDown") {
 		t.Errorf("nothing is wrong, and the command says: %v", err)
 	}
 	if _, err := run(t.Context(), options{names: []string{"flood"}}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "flood") {

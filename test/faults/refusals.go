@@ -195,7 +195,7 @@ func (d *demo) identity() *robotclient.Identity {
 func (r *robot) batch(n int64, host string, text ...string) *batchtest.Batch {
 	r.Helper()
 	page := batchtest.Page{Path: "/", Body: []byte("a page " + strings.Join(text, ""))}
-	return batchtest.Make(r.bench, r.Robots, n, batchtest.Host{Name: host, Each: slices.Values([]batchtest.Page{page})})
+	return batchtest.Make(r.TB, r.Robots, n, batchtest.Host{Name: host, Each: slices.Values([]batchtest.Page{page})})
 }
 
 // bring stores a batch and its manifest by FTP.

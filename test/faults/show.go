@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"sheaf/internal/testkit"
 	"sheaf/test/metricstest"
@@ -47,9 +48,9 @@ const (
 
 // show starts an installation, breaks it, shows what an operator sees, cures it and shows that the
 // alerts end.
-func (f *fault) show(b *bench, out io.Writer, pictures string) {
-	testkit.Tool(b, "promtool")
-	d := newDemo(b, out)
+func (f *fault) show(t testing.TB, out io.Writer, pictures string) {
+	testkit.Tool(t, "promtool")
+	d := newDemo(t, out)
 	c := f.course(d)
 	d.begin(c.settings)
 	scenes := []metricstest.Scene{{Minutes: quiet, Metrics: d.sound(d.scrape())}}
@@ -65,12 +66,12 @@ func (f *fault) show(b *bench, out io.Writer, pictures string) {
 	f.look(d, pictures)
 	for _, title := range f.sections() {
 		d.tell("runbook", "docs/runbook.md#%s", strings.ToLower(title))
-		d.quote(section(b, title))
+		d.quote(section(t, title))
 	}
 	healed := d.sound(c.cure())
 	f.values(d, after, healed)
 	scenes = append(scenes, metricstest.Scene{Minutes: broken, Metrics: after, Fires: f.alerts}, metricstest.Scene{Minutes: cured, Metrics: healed})
-	metricstest.Tell(b, metricstest.Story{Name: f.name, Scenes: scenes})
+	metricstest.Tell(t, metricstest.Story{Name: f.name, Scenes: scenes})
 	fired := "no alert"
 	if len(f.alerts) > 0 {
 		fired = strings.Join(f.alerts, " and ")
@@ -172,7 +173,7 @@ func (d *demo) picture(browser, page, file string) string {
 }
 
 // section returns a section of the runbook without its title.
-func section(t *bench, title string) string {
+func section(t testing.TB, title string) string {
 	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "runbook.md"))
 	testkit.Must(t, err)
 	_, rest, found := strings.Cut(string(text), "\n## "+title+"\n")

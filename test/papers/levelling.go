@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager/balance"
 )
 
 // flows computes the example of Figure 10 of paper 001: six robots level once.
-func flows() ([]row, error) {
+func flows(testing.TB) []row {
 	tree := balance.Tree{{2}, {2}, {0, 1, 3}, {2, 4, 5}, {3}, {3}}
 	cost := []float64{10, 10, 6, 4, 12, 8}
 	after := slices.Clone(cost)
@@ -21,7 +23,7 @@ func flows() ([]row, error) {
 			after[u] -= flow
 		}
 	}
-	return []row{{"001", "Fig. 10", "costs after one round", "8 8 8 10.5 8 7.5", fmt.Sprint(after), ""}}, nil
+	return []row{{"001", "Fig. 10", "costs after one round", "8 8 8 10.5 8 7.5", fmt.Sprint(after), ""}}
 }
 
 // alone is Table 2 of paper 001: the ms in which each of seven robots collects 103 hosts alone.
@@ -36,7 +38,7 @@ const (
 // paperCosts draws the cost of each host at each robot, so that the robots' sums are those of Table
 // 2. The spread of sizes and distances is that of the paper's random assignment: its dearest robot
 // has about 15 times the cost of its cheapest.
-func paperCosts(seed uint64) (*balance.Costs, error) {
+func paperCosts(t testing.TB, seed uint64) *balance.Costs {
 	random := rand.New(rand.NewPCG(seed, 1999))
 	ms := make([][]float64, len(alone))
 	size := make([]float64, paperHosts)
@@ -53,22 +55,19 @@ func paperCosts(seed uint64) (*balance.Costs, error) {
 			ms[i][j] *= alone[i] / sum
 		}
 	}
-	return balance.Matrix(ms)
+	costs, err := balance.Matrix(ms)
+	testkit.Must(t, err)
+	return costs
 }
 
 // levelling deals the hosts at random, levels them as the paper does, and plans them as Sheaf does.
-func levelling() ([]row, error) {
+func levelling(t testing.TB) []row {
 	var dealtLow, dealtHigh, lowest, highest, settled, ours, bound []float64
 	for seed := range uint64(instances) {
-		costs, err := paperCosts(seed)
-		if err != nil {
-			return nil, err
-		}
+		costs := paperCosts(t, seed)
 		tree := balance.Prim(balance.Distances(costs))
 		dealt, err := balance.Paper(costs, tree, nil, 0)
-		if err != nil {
-			return nil, err
-		}
+		testkit.Must(t, err)
 		loads := dealt.Plan.Loads(costs)
 		dealtLow, dealtHigh = append(dealtLow, slices.Min(loads)), append(dealtHigh, slices.Max(loads))
 		plan := dealt.Plan
@@ -100,7 +99,7 @@ func levelling() ([]row, error) {
 		{"001", "4.4", "quicker than alone, random", "0.76–3.0 ×", speedup(median(dealtHigh)), "the same; predicted, as in the paper"},
 		{"001", "4.4", "quicker than alone, levelled", "5.1–20.5 ×", speedup(median(highest)), "the same"},
 		{"001", "4.4", "quicker than alone, the plan of Sheaf", "", speedup(median(ours)), "the same"},
-	}, nil
+	}
 }
 
 const (
@@ -111,7 +110,7 @@ const (
 
 // imbalance divides the URLs of a drawn web among eight machines in four ways, as Figures 11 and 12
 // of paper 003 do in two ways.
-func imbalance() ([]row, error) {
+func imbalance(t testing.TB) []row {
 	random := rand.New(rand.NewPCG(3, 2007))
 	var byURL, bySite, byAddress, sites [machines]float64
 	address := make([]float64, webSites/webAddress)
@@ -129,9 +128,7 @@ func imbalance() ([]row, error) {
 		}
 	}
 	costs, err := balance.NewCosts(machines, len(address), func(_, j int) float64 { return address[j] })
-	if err != nil {
-		return nil, err
-	}
+	testkit.Must(t, err)
 	planned := balance.Optimal(costs).Plan.Loads(costs)
 	drawn := "a web of 110,000 sites with drawn sizes; the share that the machine with least has less than that with most"
 	return []row{
@@ -140,7 +137,7 @@ func imbalance() ([]row, error) {
 		{"003", "Fig. 12", "URLs by hash of the site", "12.4 %", unlike(bySite[:]), "the same"},
 		{"003", "", "URLs by hash of the address", "", unlike(byAddress[:]), "the same; four sites to an address"},
 		{"003", "", "URLs by the plan of Sheaf, whole addresses", "", unlike(planned), "the same; robots of one speed"},
-	}, nil
+	}
 }
 
 // hash returns a machine by the hash of a text.

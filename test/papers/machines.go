@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
@@ -28,27 +29,21 @@ const (
 )
 
 // charts measures how fast a robot with 2, 4 and 8 hands collects (Figures 7 to 9 of paper 003).
-func charts() (rows []row, err error) {
+func charts(t testing.TB) (rows []row) {
 	differs := fmt.Sprintf("one robot whose hands fetch, search and deflate; all on this machine, so each hand has a line of %d kB/s only; %d made-up hosts on as many addresses, no interval", line/1000, doors)
 	for i, n := range []int{2, 4, 8} {
-		rate, err := withHands(n)
-		if err != nil {
-			return nil, fmt.Errorf("%d hands: %w", n, err)
-		}
+		var rate float64
+		_, err := testkit.Perform(t.Context(), fmt.Sprint(n, " hands"), func(t testing.TB) { rate = withHands(t, n) })
+		testkit.Must(t, err)
 		rows = append(rows, row{"003", fmt.Sprint("Fig. ", 7+i), fmt.Sprintf("pages a second with %d hands", n), "by the chart", thousands(rate), differs})
 		differs = "the same"
 	}
-	return rows, nil
+	return rows
 }
 
 // withHands returns the pages a second of a robot with n hands.
-func withHands(n int) (rate float64, err error) {
-	dir, err := os.MkdirTemp("", "papers")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, stop := context.WithCancel(context.Background())
+func withHands(t testing.TB, n int) (rate float64) {
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	web := site{size: doorPages}
 	var first, last atomic.Int64 // in nanoseconds since 1970
@@ -61,39 +56,24 @@ func withHands(n int) (rate float64, err error) {
 	at, urls := map[string]string{}, []string{}
 	for i := range doors {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.90.%d:0", i+1))
-		if err != nil {
-			return 0, err
-		}
+		testkit.Must(t, err)
 		go web.Serve(l)
 		host := fmt.Sprintf("h%03d.test", i)
 		at[host], urls = l.Addr().String(), append(urls, "http://"+host+"/")
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	operator, end, err := start(ctx, dir, quiet)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	cfg, err := settings(ctx, operator, "head", dir, at)
-	if err != nil {
-		return 0, err
-	}
-	if err := operator.Do(ctx, http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: urls}, nil); err != nil {
-		return 0, err
-	}
-	hands, err := serve(ctx, &cfg, n, quiet)
-	if err != nil {
-		return 0, err
-	}
+	operator := start(t)
+	cfg := operator.Join("head", at)
+	cfg.Interval, cfg.Once = 0, true
+	operator.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: urls}, nil)
+	hands := serve(ctx, t, &cfg, n, quiet)
 	defer hands.Wait()
 	defer stop()
-	if err := runWith(ctx, cfg, n, quiet); err != nil {
-		return 0, err
-	}
+	testkit.Must(t, runWith(ctx, cfg, n, quiet))
 	if got := web.pages.Load(); got < doors*doorPages {
-		return 0, fmt.Errorf("%d pages of %d were collected", got, doors*doorPages)
+		t.Fatalf("%d pages of %d were collected", got, doors*doorPages)
 	}
-	return float64(web.pages.Load()) / time.Duration(last.Load()-first.Load()).Seconds(), nil
+	return float64(web.pages.Load()) / time.Duration(last.Load()-first.Load()).Seconds()
 }
 
 // runWith runs a robot for one cycle, which begins when n hands are connected.
@@ -122,24 +102,18 @@ func runWith(ctx context.Context, cfg config.Config, n int, log *slog.Logger) er
 }
 
 // serve starts hands of the robot with these settings, until ctx ends.
-func serve(ctx context.Context, cfg *config.Config, n int, log *slog.Logger) (*sync.WaitGroup, error) {
+func serve(ctx context.Context, t testing.TB, cfg *config.Config, n int, log *slog.Logger) *sync.WaitGroup {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // finds an address
-	if err != nil {
-		return nil, err
-	}
+	testkit.Must(t, err)
 	cfg.Hands.Listen = l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
+	testkit.Must(t, l.Close())
 	var hands sync.WaitGroup
 	for i := range n {
 		pass, err := robotd.InviteHand(*cfg, fmt.Sprint("hand", i))
-		if err != nil {
-			return nil, err
-		}
+		testkit.Must(t, err)
 		own := robotd.DefaultConfig()
 		own.Network.AllowPrivate, own.Limits.Bandwidth = true, line
 		hands.Go(func() { _ = robotd.Hand(ctx, own, cfg.Hands.Listen, pass, 1000, log) }) // without it the figure is low
 	}
-	return &hands, nil
+	return &hands
 }

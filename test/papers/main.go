@@ -11,13 +11,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
+
+	"sheaf/internal/testkit"
 )
 
 // row is a figure of a paper, with Sheaf's beside it.
@@ -33,7 +37,7 @@ type row struct {
 // part computes some of the rows.
 type part struct {
 	papers []string // whose rows it makes
-	rows   func() ([]row, error)
+	rows   func(testing.TB) []row
 }
 
 var parts = []part{
@@ -66,12 +70,11 @@ func main() {
 		if flag.NArg() > 0 && !slices.ContainsFunc(part.papers, func(p string) bool { return slices.Contains(flag.Args(), p) }) {
 			continue
 		}
-		rows, err := part.rows()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "papers:", err)
+		missing, err := testkit.Perform(context.Background(), "papers", func(t testing.TB) { all = append(all, part.rows(t)...) })
+		if err != nil || missing != "" {
+			fmt.Fprintln(os.Stderr, "papers:", missing, err)
 			os.Exit(1)
 		}
-		all = append(all, rows...)
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return strings.Compare(a.Paper, b.Paper) })
 	if err := write(all, *asJSON); err != nil {

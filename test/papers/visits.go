@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/revisit"
@@ -25,7 +27,7 @@ var load = [24]float64{0.80, 0.60, 0.40, 0.28, 0.22, 0.20, 0.24, 0.33, 0.42, 0.4
 
 // hours compares the speed at an hour that was learnt in a week with the speed at midnight, as
 // Table 1 of paper 004 does.
-func hours() ([]row, error) {
+func hours(testing.TB) []row {
 	const servers, week = 9, 7
 	random := rand.New(rand.NewPCG(4, 2000))
 	anyHour := func(int) bool { return true }
@@ -51,7 +53,7 @@ func hours() ([]row, error) {
 	}
 	return []row{{"004", "T1", "bytes a second at the hour learnt, and at midnight", "139,380 and 125,679 (+10.9 %)",
 		fmt.Sprintf("%s and %s (%+.1f %%)", thousands(learnt), thousands(midnight), 100*(learnt/midnight-1)),
-		"nine servers with drawn speeds that follow the load of Japan's networks by the hour"}}, nil
+		"nine servers with drawn speeds that follow the load of Japan's networks by the hour"}}
 }
 
 // kame says when the pages of www.kame.net were added (A), modified (M) and deleted (D), in seconds
@@ -90,11 +92,9 @@ func (p *tracked) visit(day int) {
 
 // trace returns the pages that www.kame.net had in the first days of its history, with the days on
 // which they changed.
-func trace(days int) ([]*tracked, error) {
+func trace(t testing.TB, days int) []*tracked {
 	r, err := gzip.NewReader(bytes.NewReader(kame))
-	if err != nil {
-		return nil, err
-	}
+	testkit.Must(t, err)
 	var pages []*tracked
 	byPath := map[string]*tracked{}
 	first := 0
@@ -121,22 +121,20 @@ func trace(days int) ([]*tracked, error) {
 	for _, p := range pages {
 		slices.Sort(p.changes)
 	}
-	return pages, lines.Err()
+	testkit.Must(t, lines.Err())
+	return pages
 }
 
 // staleness plays visits to the pages of a real site, each day to one page in thirty, by each
 // policy.
-func staleness() ([]row, error) {
+func staleness(t testing.TB) []row {
 	const days, from, longest = 1000, 100, 60
 	var rows []row
 	for _, policy := range []struct {
 		name string
 		rule config.Rule // "": in turn
 	}{{"in turn", ""}, {"n−1, n, n+1 (2.2)", config.Paper}, {"square roots of the rates", config.SquareRoot}, {"as Sheaf does by default", config.Optimal}} {
-		pages, err := trace(days)
-		if err != nil {
-			return nil, err
-		}
+		pages := trace(t, days)
 		var stale, seen float64
 		for day := range days {
 			var there []*tracked
@@ -161,7 +159,7 @@ func staleness() ([]row, error) {
 		rows = append(rows, row{"004", "2.2", "stale copies, visits " + policy.name, "", fmt.Sprintf("%.1f %%", 100*stale/seen),
 			"the changes of www.kame.net, 2001 to 2003; a page in thirty is visited a day, each once at most"})
 	}
-	return rows, nil
+	return rows
 }
 
 // choose returns the pages to visit on a day: new ones first, then by urgency.

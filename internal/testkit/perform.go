@@ -1,4 +1,4 @@
-package main
+package testkit
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// bench is the testing.TB of one fault, so that this command can use the tests' helpers. It has the
-// methods that the helpers call; any other method panics.
+// bench is the testing.TB of a command's work. It has the methods that tests' helpers call; any
+// other method panics.
 type bench struct {
 	testing.TB // nil; only a type of package testing can be a testing.TB by itself
 
@@ -26,10 +26,10 @@ type bench struct {
 	ends    []func()
 }
 
-// perform runs f with a bench, and cleans up when f returns, fails or is skipped. missing says what
-// f lacked if it was skipped.
-func perform(ctx context.Context, name string, f func(*bench)) (missing string, err error) {
-	dir, err := os.MkdirTemp("", "sheaf-faults-")
+// Perform runs f with a testing.TB, so that a command that is no test can use the tests' helpers.
+// It cleans up when f returns, fails or is skipped. missing says what f lacked if it was skipped.
+func Perform(ctx context.Context, name string, f func(testing.TB)) (missing string, err error) {
+	dir, err := os.MkdirTemp("", "sheaf-")
 	if err != nil {
 		return "", err
 	}
