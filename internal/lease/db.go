@@ -25,7 +25,7 @@ type DB struct {
 // NewDB returns a DB on a database that internal/db has opened. Processes that share presence's
 // directory notice at once when one of them has died. presence may be nil.
 func NewDB(db *sql.DB, presence *Presence, opt Options) *DB {
-	opt.fill()
+	opt.Fill()
 	if opt.Holder == "" {
 		opt.Holder = rand.Text()
 		if presence != nil {

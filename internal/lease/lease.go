@@ -18,6 +18,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,13 +50,12 @@ type Options struct {
 	Log    *slog.Logger  // nil: discards
 }
 
-func (o *Options) fill() {
+// Fill sets the defaults of TTL and Log.
+func (o *Options) Fill() {
 	if o.TTL <= 0 {
 		o.TTL = 10 * time.Second
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 }
 
 // releasing is the time-out for releasing a lease. A lease that is not released ends by itself.

@@ -1,6 +1,7 @@
 package mailer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -40,9 +41,7 @@ const (
 // NewOutbox returns the outbox in d, which internal/db has opened. Without a server, letters are
 // dropped. A nil logger discards.
 func NewOutbox(d *sql.DB, server *Server, log *slog.Logger) *Outbox {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Outbox{db: d, server: server, log: log, now: time.Now, added: make(chan struct{}, 1)}
 }
 

@@ -55,12 +55,7 @@ const releasing = 5 * time.Second
 
 // Open starts a Locker, and its server if it has one. The caller must close it.
 func Open(opt Options) (*Locker, error) {
-	if opt.TTL <= 0 {
-		opt.TTL = 10 * time.Second
-	}
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt.Fill()
 	opt.Holder += " " + rand.Text()
 	members := slices.Clone(opt.Members)
 	slices.Sort(members)
@@ -168,7 +163,7 @@ func (l *Locker) Do(ctx context.Context, name string, f func(context.Context, in
 
 // Raise implements lease.Locker.
 func (l *Locker) Raise(ctx context.Context, name string, least int64) error {
-	if _, err := l.all(ctx, request{Kind: kindRaise, Fences: map[string]int64{name: least}}); err != nil {
+	if err := l.all(ctx, request{Kind: kindRaise, Fences: map[string]int64{name: least}}); err != nil {
 		return fmt.Errorf("lease %s: raise: %w", name, err)
 	}
 	return nil
@@ -176,14 +171,13 @@ func (l *Locker) Raise(ctx context.Context, name string, least int64) error {
 
 // Check returns nil if enough servers answer, and ErrNoQuorum if too few answer before ctx ends.
 func (l *Locker) Check(ctx context.Context) error {
-	_, err := l.all(ctx, request{Kind: kindTime})
-	return err
+	return l.all(ctx, request{Kind: kindTime})
 }
 
-// all sends a request to all servers, again and again until a quorum has answered, and returns the
-// answers. If ctx ends before, it returns ErrNoQuorum.
-func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) {
-	heard := make(map[string]answer)
+// all sends a request to all servers, again and again until a quorum has answered. If ctx ends
+// before, it returns ErrNoQuorum.
+func (l *Locker) all(ctx context.Context, q request) error {
+	heard := make(map[string]bool)
 	for {
 		q.Config = l.known()
 		var mu sync.Mutex // guards heard and failed
@@ -200,7 +194,7 @@ func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) 
 				case r.Differs:
 					failed = errors.Join(failed, errDiffers(server))
 				case r.Config == nil && !r.Removed:
-					heard[server] = r
+					heard[server] = true
 				}
 			})
 		}
@@ -209,11 +203,11 @@ func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) 
 			clear(heard)
 			continue
 		}
-		if q.Config.quorum(func(server string) bool { _, ok := heard[server]; return ok }) {
-			return heard, nil
+		if q.Config.quorum(func(server string) bool { return heard[server] }) {
+			return nil
 		}
 		if !loop.Pause(ctx, 100*time.Millisecond) {
-			return nil, errors.Join(ErrNoQuorum, failed, context.Cause(ctx))
+			return errors.Join(ErrNoQuorum, failed, context.Cause(ctx))
 		}
 	}
 }
