@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest/inbox"
+	"sheaf/ingest"
 	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -154,10 +155,8 @@ func (d *day) collect(ctx context.Context, n int) error {
 // publish waits until every robot's batch of day n is split, and publishes.
 func (d *day) publish(ctx context.Context, n int) error {
 	for {
-		var list struct {
-			Batches []inbox.Batch `json:"batches"`
-		}
-		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches, nil, &list); err != nil {
+		list, err := client.Call(ctx, d.operator, ingest.ListBatches, ingest.BatchQuery{})
+		if err != nil {
 			return err
 		}
 		there := 0
@@ -176,11 +175,8 @@ func (d *day) publish(ctx context.Context, n int) error {
 			return ctx.Err()
 		}
 	}
-	var published struct {
-		Batches int
-		Edition string
-	}
-	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminPublish, nil, &published); err != nil {
+	published, err := client.Call(ctx, d.operator, ingest.Publish, route.None{})
+	if err != nil {
 		return err
 	}
 	d.to.Tell(Event{Kind: "published", Day: n, Edition: published.Edition,

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -14,11 +13,12 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/ingest"
 	"sheaf/ingest/inbox"
-	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/internal/wire"
-	"sheaf/robotd/client"
+	robotclient "sheaf/robotd/client"
+	"sheaf/serve/client"
 )
 
 // strayHost is a host that no robot was given. It has the pages of the site strayOf.
@@ -32,27 +32,24 @@ const (
 // the robot's folder by FTP. The service takes the file for a batch without a manifest. But the
 // robot was not given that host, so an operator has to release or discard the batch. stray returns
 // the batch once it is in the quarantine.
-func (d *day) stray(ctx context.Context) (inbox.Batch, error) {
+func (d *day) stray(ctx context.Context) (*inbox.Batch, error) {
 	file, err := d.oldCopy()
 	if err != nil {
-		return inbox.Batch{}, err
+		return nil, err
 	}
 	if err := d.put(ctx, robots[0], "old-copy.tar.gz", file); err != nil {
-		return inbox.Batch{}, fmt.Errorf("put a file by FTP as robot %s: %w", robots[0], err)
+		return nil, fmt.Errorf("put a file by FTP as robot %s: %w", robots[0], err)
 	}
 	for {
-		var list struct {
-			Batches []inbox.Batch `json:"batches"`
-		}
-		ask := api.PathAdminBatches + "?" + url.Values{"state": {string(wire.StateQuarantined)}}.Encode()
-		if err := d.operator.Do(ctx, http.MethodGet, ask, nil, &list); err != nil {
-			return inbox.Batch{}, err
+		list, err := client.Call(ctx, d.operator, ingest.ListBatches, ingest.BatchQuery{State: wire.StateQuarantined})
+		if err != nil {
+			return nil, err
 		}
 		if len(list.Batches) > 0 {
 			return list.Batches[0], nil
 		}
 		if !loop.Pause(ctx, 100*time.Millisecond) {
-			return inbox.Batch{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -96,7 +93,7 @@ func (d *day) oldCopy() ([]byte, error) {
 
 // put stores a file by FTP with the robot's name and secret, as people at its site do.
 func (d *day) put(ctx context.Context, robot, name string, file []byte) error {
-	id, err := client.LoadIdentity(d.robotDir(robot))
+	id, err := robotclient.LoadIdentity(d.robotDir(robot))
 	if err != nil {
 		return err
 	}
