@@ -15,12 +15,18 @@ import (
 	"sheaf/internal/transfers"
 )
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
+// counter returns a counter that Handler serves.
+func (m *Monitor) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
+	m.Collect(c)
+	return c
 }
 
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
+// gauge returns a gauge that Handler serves.
+func (m *Monitor) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
+	m.Collect(g)
+	return g
 }
 
 // transferCounts counts the transfers that have ended.
@@ -29,16 +35,12 @@ type transferCounts struct {
 	bytes, seconds *prometheus.CounterVec
 }
 
-func newTransferCounts() *transferCounts {
+func newTransferCounts(m *Monitor) *transferCounts {
 	return &transferCounts{
-		ended:   counter("transfers_total", "Transfers that have ended. Uploads are from robots, downloads by consumers.", "direction", "protocol", "outcome"),
-		bytes:   counter("transfer_bytes_total", "Bytes of transfers that have ended, counted when they ended.", "direction", "protocol"),
-		seconds: counter("transfer_duration_seconds_total", "Time that transfers took, added up when they ended. Bytes divided by it are the mean rate of a transfer.", "direction", "protocol"),
+		ended:   m.counter("transfers_total", "Transfers that have ended. Uploads are from robots, downloads by consumers.", "direction", "protocol", "outcome"),
+		bytes:   m.counter("transfer_bytes_total", "Bytes of transfers that have ended, counted when they ended.", "direction", "protocol"),
+		seconds: m.counter("transfer_duration_seconds_total", "Time that transfers took, added up when they ended. Bytes divided by it are the mean rate of a transfer.", "direction", "protocol"),
 	}
-}
-
-func (c *transferCounts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.ended, c.bytes, c.seconds}
 }
 
 // recorder counts transfers, and passes them on to its Recorder.
@@ -67,18 +69,14 @@ type leaseCounts struct {
 	granted, lost, bad *prometheus.CounterVec
 }
 
-func newLeaseCounts() *leaseCounts {
+func newLeaseCounts(m *Monitor) *leaseCounts {
 	return &leaseCounts{
-		held:    gauge("lease_held", "1 while this process holds the lease.", "lease"),
-		waiting: gauge("lease_waiting", "How often this process waits for the lease now.", "lease"),
-		granted: counter("lease_grants_total", "How often this process got the lease.", "lease"),
-		lost:    counter("lease_losses_total", "How often this process lost the lease while it held it.", "lease"),
-		bad:     counter("lease_failures_total", "How often this process asked for the lease and got an error.", "lease"),
+		held:    m.gauge("lease_held", "1 while this process holds the lease.", "lease"),
+		waiting: m.gauge("lease_waiting", "How often this process waits for the lease now.", "lease"),
+		granted: m.counter("lease_grants_total", "How often this process got the lease.", "lease"),
+		lost:    m.counter("lease_losses_total", "How often this process lost the lease while it held it.", "lease"),
+		bad:     m.counter("lease_failures_total", "How often this process asked for the lease and got an error.", "lease"),
 	}
-}
-
-func (c *leaseCounts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.held, c.waiting, c.granted, c.lost, c.bad}
 }
 
 // locker is a Locker that counts its leases.
@@ -127,9 +125,9 @@ type requestCounts struct {
 	handler http.Handler // counts a request, and passes it to the handler in its routed
 }
 
-func newRequestCounts() *requestCounts {
+func newRequestCounts(m *Monitor) *requestCounts {
 	c := &requestCounts{
-		ended: counter("http_requests_total", "HTTP requests that were answered, by the pattern of their route.", "route", "method", "code"),
+		ended: m.counter("http_requests_total", "HTTP requests that were answered, by the pattern of their route.", "route", "method", "code"),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: prefix, Name: "http_requests_running", Help: "HTTP requests that are being answered now.",
 		}),
@@ -138,6 +136,8 @@ func newRequestCounts() *requestCounts {
 			Buckets: []float64{.003, .01, .03, .1, .3, 1, 3, 10},
 		}, []string{"route"}),
 	}
+	m.Collect(c.running)
+	m.Collect(c.began)
 	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routed{}).(routed).pattern })
 	c.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Context().Value(routed{}).(routed).next.ServeHTTP(w, r)
@@ -146,10 +146,6 @@ func newRequestCounts() *requestCounts {
 	c.handler = promhttp.InstrumentHandlerTimeToWriteHeader(c.began, c.handler, route)
 	c.handler = promhttp.InstrumentHandlerInFlight(c.running, c.handler)
 	return c
-}
-
-func (c *requestCounts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.ended, c.running, c.began}
 }
 
 // routed says where a request goes. The zero value of its type is its key in the request's context.

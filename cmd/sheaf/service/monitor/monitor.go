@@ -36,13 +36,9 @@ type Monitor struct {
 
 // New returns a Monitor. Its only source so far is the counts of FTP servers.
 func New() *Monitor {
-	m := &Monitor{
-		transfers: newTransferCounts(), leases: newLeaseCounts(), requests: newRequestCounts(),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: prefix, Name: "durable_writes_total", Help: "Durable writes that have ended, by room and by what is written.",
-		}, []string{"room", "write"}),
-		ftp: make(map[string]*ftp.Counts),
-	}
+	m := &Monitor{ftp: make(map[string]*ftp.Counts)}
+	m.transfers, m.leases, m.requests = newTransferCounts(m), newLeaseCounts(m), newRequestCounts(m)
+	m.writes = m.counter("durable_writes_total", "Durable writes that have ended, by room and by what is written.", "room", "write")
 	m.Add(m.ftpSource())
 	return m
 }
@@ -73,10 +69,7 @@ func (m *Monitor) Wrote(room, write, when string) {
 func (m *Monitor) Handler() http.Handler {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append([]prometheus.Collector{m.writes, metrics.Sources(prefix, m.sources...)}, m.collectors...)
-	all = append(all, m.transfers.all()...)
-	all = append(all, m.leases.all()...)
-	all = append(all, m.requests.all()...)
+	all := append([]prometheus.Collector{metrics.Sources(prefix, m.sources...)}, m.collectors...)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, metrics.Handler(all...))
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
