@@ -29,52 +29,43 @@ func writeText(w http.ResponseWriter, s string) error {
 	return err
 }
 
+// adminProblems are the errors that an operator caused, and their answers.
+var adminProblems = []struct {
+	err    error
+	status int
+	reason string
+}{
+	{roster.ErrRobotName, http.StatusBadRequest, "bad_name"},
+	{roster.ErrRobotExists, http.StatusConflict, "robot_exists"},
+	{roster.ErrActive, http.StatusConflict, "robot_active"},
+	{roster.ErrUnknownRobot, http.StatusNotFound, "unknown_robot"},
+	{roster.ErrNoRobot, http.StatusNotFound, "unknown_robot"},
+	{roster.ErrNoKey, http.StatusConflict, "no_release_key"},
+	{roster.ErrKey, http.StatusConflict, "other_release_key"},
+	{roster.ErrCounter, http.StatusConflict, "old_counter"},
+	{roster.ErrUnknown, http.StatusNotFound, "unknown_release"},
+	{assign.ErrUnknownHost, http.StatusNotFound, "unknown_host"},
+	{levelling.ErrNoPlanning, http.StatusNotFound, "no_plan"},
+	{levelling.ErrGivenUp, http.StatusConflict, "given_up"},
+	{hosts.ErrNotRefused, http.StatusNotFound, "not_refused"},
+	{hosts.ErrPrefixNotRefused, http.StatusNotFound, "not_refused"},
+}
+
 // adminError turns an error that an operator caused into its HTTP answer. It returns other errors
 // unchanged.
 func adminError(err error) error {
-	var invalid assign.Invalid
-	switch {
-	case errors.As(err, &invalid):
+	if _, ok := errors.AsType[assign.Invalid](err); ok {
 		return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
-	case errors.Is(err, roster.ErrRobotName):
-		return problem.New(http.StatusBadRequest, "bad_name", err.Error())
-	case errors.Is(err, roster.ErrRobotExists):
-		return problem.New(http.StatusConflict, "robot_exists", err.Error())
-	case errors.Is(err, roster.ErrActive):
-		return problem.New(http.StatusConflict, "robot_active", err.Error())
-	case errors.Is(err, roster.ErrUnknownRobot), errors.Is(err, roster.ErrNoRobot):
-		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
-	case errors.Is(err, assign.ErrUnknownHost):
-		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
-	case errors.Is(err, levelling.ErrNoPlanning):
-		return problem.New(http.StatusNotFound, "no_plan", err.Error())
-	case errors.Is(err, levelling.ErrGivenUp):
-		return problem.New(http.StatusConflict, "given_up", err.Error())
-	case errors.Is(err, hosts.ErrNotRefused), errors.Is(err, hosts.ErrPrefixNotRefused):
-		return problem.New(http.StatusNotFound, "not_refused", err.Error())
-	default:
-		return releaseError(err)
 	}
-}
-
-// releaseError turns an error about releases into its HTTP answer. It returns other errors
-// unchanged.
-func releaseError(err error) error {
-	var bad roster.Bad
-	switch {
-	case errors.As(err, &bad):
+	if _, ok := errors.AsType[roster.Bad](err); ok {
 		return problem.New(http.StatusBadRequest, "bad_release", err.Error())
-	case errors.Is(err, roster.ErrNoKey):
-		return problem.New(http.StatusConflict, "no_release_key", err.Error())
-	case errors.Is(err, roster.ErrKey):
-		return problem.New(http.StatusConflict, "other_release_key", err.Error())
-	case errors.Is(err, roster.ErrCounter):
-		return problem.New(http.StatusConflict, "old_counter", err.Error())
-	case errors.Is(err, roster.ErrUnknown):
-		return problem.New(http.StatusNotFound, "unknown_release", err.Error())
-	default:
-		return err
 	}
+	for _, p := range adminProblems {
+		if errors.Is(err, p.err) {
+			return problem.New(p.status, p.reason, err.Error())
+		}
+	}
+	return err
 }
 
 // bodyError returns the HTTP answer to a request with a bad body: 413 if the body is too large,
