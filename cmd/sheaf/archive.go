@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -144,11 +145,7 @@ func extractPage(ctx context.Context, root *os.Root, src archive.Source, c *arch
 	if err != nil {
 		return err
 	}
-	err = catPage(ctx, f, src, c, false)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := errors.Join(catPage(ctx, f, src, c, false), f.Close()); err != nil {
 		return err
 	}
 	return root.Chtimes(c.Name, c.Time, c.Time)

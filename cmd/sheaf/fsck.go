@@ -55,15 +55,13 @@ type fsckFlags struct {
 }
 
 func (f fsckFlags) check(cmd *cobra.Command, settings admin.SettingsFlags) (err error) {
-	var report *catalog.Report
-	if f.at != "" {
-		report, err = service.FsckAt(cmd.Context(), f.at, f.deep)
-	} else {
-		var cfg service.Config
-		if cfg, err = settings.Load(); err == nil {
-			report, err = service.Fsck(cmd.Context(), cfg, f.deep)
+	var cfg service.Config
+	if f.at == "" {
+		if cfg, err = settings.Load(); err != nil {
+			return err
 		}
 	}
+	report, err := service.Fsck(cmd.Context(), cfg, f.at, f.deep)
 	if err == nil {
 		err = admin.Show(cmd, report, func(w io.Writer) { printReport(w, report) })
 	}

@@ -125,25 +125,18 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	return makeDir(dir)
 }
 
-// Fsck checks the store that the settings name; see upkeep.Fsck.
-func Fsck(ctx context.Context, cfg Config, deep bool) (*catalog.Report, error) {
-	objects, err := openExisting(ctx, cfg)
+// Fsck checks the store that the settings name or, unless at is empty, the store at that address;
+// see upkeep.Fsck and OpenStoreAt.
+func Fsck(ctx context.Context, cfg Config, at string, deep bool) (_ *catalog.Report, err error) {
+	var objects *Objects
+	if at != "" {
+		objects, err = OpenStoreAt(ctx, at)
+	} else {
+		objects, err = openExisting(ctx, cfg)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
-	return fsck(ctx, objects, deep)
-}
-
-// FsckAt checks the store at an address; see OpenStoreAt.
-func FsckAt(ctx context.Context, address string, deep bool) (*catalog.Report, error) {
-	objects, err := OpenStoreAt(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("fsck: %w", err)
-	}
-	return fsck(ctx, objects, deep)
-}
-
-func fsck(ctx context.Context, objects *Objects, deep bool) (_ *catalog.Report, err error) {
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	return upkeep.Fsck(ctx, objects, deep)
 }
