@@ -24,7 +24,7 @@ func robotInBubble(t *testing.T, cfg config.Config, from time.Time, days int, vi
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days)*24*time.Hour)
 		defer cancel()
 		done := make(chan error)
-		go func() { done <- r.manners.Admission.Watch(ctx, r.sealer.Seal) }()
+		go func() { done <- r.manners.Admission.Watch(ctx, r.seal) }()
 		addr := address("192.0.2.1")
 		r.manners.Gate.Add(addr, "h")
 		for {

@@ -25,15 +25,15 @@ func UsualRounds() Rounds {
 	}
 }
 
-// withChores runs fn with the daemon's chores beside it. The chores end with fn; a chore that fails
+// withChores runs fn with the robot's chores beside it. The chores end with fn; a chore that fails
 // ends fn.
-func (c *course) withChores(ctx context.Context, fn func(context.Context) error) error {
-	others := []func(context.Context) error{func(ctx context.Context) error { return c.opt.Admission.Watch(ctx, c.opt.Sealer.Seal) }}
-	for _, chore := range c.chores() {
+func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) error {
+	others := []func(context.Context) error{func(ctx context.Context) error { return r.manners.Admission.Watch(ctx, r.seal) }}
+	for _, chore := range r.chores() {
 		others = append(others, func(ctx context.Context) error {
 			for loop.Pause(ctx, time.Until(chore.next(time.Now()))) {
 				if err := chore.do(ctx); err != nil && ctx.Err() == nil {
-					if err := c.opt.Admission.Tolerate(err); err != nil {
+					if err := r.manners.Admission.Tolerate(err); err != nil {
 						return err
 					}
 				}
@@ -50,41 +50,41 @@ type chore struct {
 	do   func(context.Context) error
 }
 
-func (c *course) chores() []chore {
-	cfg, rounds := c.opt.Settings, &c.opt.Rounds
+func (r *Robot) chores() []chore {
+	cfg, rounds := &r.cfg, &r.world.rounds
 	queueDue := rounds.QueueDue
-	if c.opt.Records.Watched.Active() {
+	if r.records.Watched.Active() {
 		queueDue = min(queueDue, cfg.Watch.Every)
 	}
 	all := []chore{
-		{c.opt.Session.NextAsk, c.opt.Session.Ask},
-		{c.opt.Plan.NextLog, func(ctx context.Context) error { c.opt.Session.HandIn(ctx); return nil }},
+		{r.session.NextAsk, r.session.Ask},
+		{r.plan.NextLog, func(ctx context.Context) error { r.session.HandIn(ctx); return nil }},
 	}
 	every := func(d time.Duration, do func(context.Context) error) {
 		if d > 0 {
 			all = append(all, chore{func(now time.Time) time.Time { return now.Add(d) }, do})
 		}
 	}
-	every(cfg.Heartbeat, c.opt.Session.Beat)
-	every(cfg.Heartbeat, c.opt.Session.AskWatches)
-	every(min(rounds.Express, cfg.Express), func(ctx context.Context) error { return c.opt.Sealer.sealExpress(ctx, cfg.Express) })
+	every(cfg.Heartbeat, r.session.Beat)
+	every(cfg.Heartbeat, r.session.AskWatches)
+	every(min(rounds.Express, cfg.Express), func(ctx context.Context) error { return r.sealExpress(ctx, cfg.Express) })
 	every(queueDue, func(ctx context.Context) error {
-		if c.opt.Crawler.MayBeDue() {
-			return c.opt.Crawler.QueueDue(ctx)
+		if r.crawler.MayBeDue() {
+			return r.crawler.QueueDue(ctx)
 		}
 		return nil
 	})
-	every(rounds.QueueDue, c.opt.Session.TellMoves)
+	every(rounds.QueueDue, r.session.TellMoves)
 	every(rounds.Size, func(ctx context.Context) error {
-		if c.opt.Records.Batches.Size() < cfg.Batch.Size {
+		if r.records.Batches.Size() < cfg.Batch.Size {
 			return nil
 		}
-		return c.opt.Sealer.Seal(ctx)
+		return r.seal(ctx)
 	})
-	every(rounds.Room, func(context.Context) error { return c.opt.Admission.Look() })
-	every(rounds.Checkpoint, c.opt.Crawler.Checkpoint)
-	every(time.Hour, func(context.Context) error { return c.opt.Servers.Save() })
-	every(rounds.Status, func(context.Context) error { return c.opt.SaveStatus() })
-	every(cfg.Statistics, func(context.Context) error { return c.opt.Statistics() })
+	every(rounds.Room, func(context.Context) error { return r.manners.Admission.Look() })
+	every(rounds.Checkpoint, r.crawler.Checkpoint)
+	every(time.Hour, func(context.Context) error { return r.servers.Save() })
+	every(rounds.Status, func(context.Context) error { return r.saveStatus() })
+	every(cfg.Statistics, func(context.Context) error { return r.logStatistics() })
 	return all
 }

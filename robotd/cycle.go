@@ -3,48 +3,26 @@ package robotd
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/robotd/config"
-	"sheaf/robotd/crawl"
 	"sheaf/robotd/managed"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
-type courseOptions struct {
-	Settings   *config.Config
-	Plan       config.Plan
-	State      *State
-	Records    crawl.Records
-	Servers    *revisit.Servers
-	Admission  *polite.Admission
-	Crawler    *crawl.Crawler
-	Session    *managed.Session
-	Prober     *managed.Prober
-	Sealer     *Sealer
-	Rounds     Rounds
-	SaveStatus func() error // writes the status for when the robot does not run
-	Statistics func() error // logs how busy the stages are
-	Log        *slog.Logger
-}
+// A cycle, usually a day, is one round over all assigned hosts. It ends when no host has anything
+// left, or when the window last closes before the next cycle is due. Then the collected pages are
+// sealed into a batch, and the log goes to the manager. Between two cycles the robot visits watched
+// pages that are due.
 
-// course runs cycles. A cycle, usually a day, is one round over all assigned hosts. It ends when no
-// host has anything left, or when the window last closes before the next cycle is due. Then the
-// collected pages are sealed into a batch, and the log goes to the manager. Between two cycles the
-// robot visits watched pages that are due.
-//
-// The methods of a course must not be called concurrently.
-type course struct{ opt courseOptions }
+// runCycles runs one cycle after another until ctx ends. A probe goes on when a cycle ends.
+func (r *Robot) runCycles(ctx context.Context) error { return beside(ctx, r.cycles, r.prober.Run) }
 
-// Run runs one cycle after another until ctx ends. A probe goes on when a cycle ends.
-func (c *course) Run(ctx context.Context) error { return beside(ctx, c.run, c.opt.Prober.Run) }
-
-// Cycle runs one cycle: the one that was interrupted, or the next. The batch is then in the spool.
-func (c *course) Cycle(ctx context.Context) error { return beside(ctx, c.cycle, c.opt.Prober.Run) }
+// Cycle runs one cycle: it takes up the one that was interrupted or begins the next, visits every
+// assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the
+// batch.
+func (r *Robot) Cycle(ctx context.Context) error { return beside(ctx, r.cycle, r.prober.Run) }
 
 // beside runs fn, and others beside it. The others end with fn; if one of them fails, fn ends too.
 func beside(ctx context.Context, fn func(context.Context) error, others ...func(context.Context) error) error {
@@ -61,41 +39,41 @@ func beside(ctx context.Context, fn func(context.Context) error, others ...func(
 	return g.Wait()
 }
 
-func (c *course) run(ctx context.Context) error {
+func (r *Robot) cycles(ctx context.Context) error {
 	for {
-		if err := c.waitForCycle(ctx); err != nil {
+		if err := r.waitForCycle(ctx); err != nil {
 			return err
 		}
-		if !c.opt.Sealer.List.List().Known() {
-			err := c.withChores(ctx, func(ctx context.Context) error { return c.opt.Session.AwaitList(ctx, 0) })
+		if !r.list.List().Known() {
+			err := r.withChores(ctx, func(ctx context.Context) error { return r.session.AwaitList(ctx, 0) })
 			if err != nil {
 				return err
 			}
 		}
-		if err := c.cycle(ctx); err != nil {
+		if err := r.cycle(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 // waitForCycle waits until the next cycle is due. A cycle that was interrupted is due at once.
-func (c *course) waitForCycle(ctx context.Context) error {
-	last := c.opt.State.get()
+func (r *Robot) waitForCycle(ctx context.Context) error {
+	last := r.state.get()
 	if last.Number == 0 || last.Ended.IsZero() {
 		return nil
 	}
-	next, ok := c.opt.Plan.NextCycle(last.Began, last.Ended)
+	next, ok := r.plan.NextCycle(last.Began, last.Ended)
 	if !ok {
 		next = time.Now().AddDate(1, 0, 0)
-		c.opt.Log.WarnContext(ctx, "the window never opens: no cycle will begin", "window", c.opt.Plan.Window)
+		r.log.WarnContext(ctx, "the window never opens: no cycle will begin", "window", r.plan.Window)
 	}
-	c.opt.Log.InfoContext(ctx, "waiting for the next cycle", "at", next)
-	return c.withChores(ctx, func(ctx context.Context) error { return c.rest(ctx, next) })
+	r.log.InfoContext(ctx, "waiting for the next cycle", "at", next)
+	return r.withChores(ctx, func(ctx context.Context) error { return r.rest(ctx, next) })
 }
 
 // rest waits for the next cycle, and meanwhile visits watched pages. If hosts are assigned while
 // the window is open, the last cycle goes on with them: another robot cannot finish them tonight.
-func (c *course) rest(ctx context.Context, next time.Time) error {
+func (r *Robot) rest(ctx context.Context, next time.Time) error {
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -104,37 +82,37 @@ func (c *course) rest(ctx context.Context, next time.Time) error {
 			return ctx.Err()
 		case <-timer.C:
 			return nil
-		case <-c.opt.Crawler.Wanted():
-			if err := c.opt.Crawler.VisitWatched(ctx, c.round(), next); err != nil {
+		case <-r.crawler.Wanted():
+			if err := r.crawler.VisitWatched(ctx, r.round(), next); err != nil {
 				return err
 			}
-		case <-c.opt.Session.Gained():
+		case <-r.session.Gained():
 			// The cycle also goes on if visits begin within an interval: after a start, or when the
 			// lease is renewed.
 			now := time.Now()
-			if from, _ := c.opt.Admission.Planned(now); from.Sub(now) > c.opt.Settings.Interval {
+			if from, _ := r.manners.Admission.Planned(now); from.Sub(now) > r.cfg.Interval {
 				continue // they are for the next cycle
 			}
-			last := c.opt.State.get()
+			last := r.state.get()
 			last.Ended = time.Time{}
-			return c.opt.State.set(last)
+			return r.state.set(last)
 		}
 	}
 }
 
 // round returns the revisit.Round of the last cycle, which may be under way.
-func (c *course) round() revisit.Round {
-	last := c.opt.State.get()
-	return revisit.NewRound(c.opt.Settings, c.opt.Plan, last.Number, last.Began)
+func (r *Robot) round() revisit.Round {
+	last := r.state.get()
+	return revisit.NewRound(&r.cfg, r.plan, last.Number, last.Began)
 }
 
-func (c *course) cycle(ctx context.Context) error {
-	if err := c.begin(); err != nil {
+func (r *Robot) cycle(ctx context.Context) error {
+	if err := r.beginCycle(); err != nil {
 		return err
 	}
-	list, session := c.opt.Sealer.List, c.opt.Session
+	list, session := r.list, r.session
 	if err := session.Refresh(ctx); err != nil {
-		c.opt.Log.WarnContext(ctx, "manager away; going on with the last list", "hosts", len(list.List().URLs), "err", err)
+		r.log.WarnContext(ctx, "manager away; going on with the last list", "hosts", len(list.List().URLs), "err", err)
 	} else if err := session.AskWatches(ctx); err != nil {
 		return err
 	}
@@ -142,11 +120,11 @@ func (c *course) cycle(ctx context.Context) error {
 	if !list.List().Known() {
 		return managed.ErrNoList
 	}
-	if opens, ok := c.opt.Plan.Window.Next(time.Now()); ok && time.Until(opens) > 0 {
-		c.opt.Log.InfoContext(ctx, "waiting for the window", "at", opens, "window", c.opt.Plan.Window)
+	if opens, ok := r.plan.Window.Next(time.Now()); ok && time.Until(opens) > 0 {
+		r.log.InfoContext(ctx, "waiting for the window", "at", opens, "window", r.plan.Window)
 	}
 	for more := true; more; {
-		if err := c.crawl(ctx); err != nil {
+		if err := r.crawl(ctx); err != nil {
 			return err
 		}
 		if err := session.Beat(ctx); err != nil { // tells the manager that there is nothing left
@@ -154,43 +132,43 @@ func (c *course) cycle(ctx context.Context) error {
 		}
 		more = session.TakeGained()
 	}
-	if err := c.opt.Sealer.Seal(ctx); err != nil {
+	if err := r.seal(ctx); err != nil {
 		return err
 	}
-	last := c.opt.State.get()
+	last := r.state.get()
 	last.Ended = time.Now()
-	if err := c.opt.State.set(last); err != nil {
+	if err := r.state.set(last); err != nil {
 		return err
 	}
-	c.opt.Log.InfoContext(ctx, "cycle ended", "cycle", last.Number, "took", last.Ended.Sub(last.Began).Round(time.Second))
+	r.log.InfoContext(ctx, "cycle ended", "cycle", last.Number, "took", last.Ended.Sub(last.Began).Round(time.Second))
 	session.HandIn(ctx)
-	return c.opt.SaveStatus()
+	return r.saveStatus()
 }
 
 // begin begins a cycle, unless one was interrupted.
-func (c *course) begin() error {
-	last := c.opt.State.get()
+func (r *Robot) beginCycle() error {
+	last := r.state.get()
 	if last.Number > 0 && last.Ended.IsZero() {
-		c.opt.Log.Info("cycle taken up", "cycle", last.Number, "since", last.Began)
+		r.log.Info("cycle taken up", "cycle", last.Number, "since", last.Began)
 		return nil
 	}
 	next := record{Number: last.Number + 1, Began: time.Now()}
-	rec := &c.opt.Records
+	rec := &r.records
 	if err := rec.Frontier.Advance(next.Number); err != nil {
 		return err
 	}
 	rec.Ledger.BeginCycle()
 	rec.Tally.Reset()
-	c.opt.Log.Info("cycle begins", "cycle", next.Number)
-	return c.opt.State.set(next)
+	r.log.Info("cycle begins", "cycle", next.Number)
+	return r.state.set(next)
 }
 
 // crawl visits the assigned hosts until no host has anything left.
-func (c *course) crawl(ctx context.Context) error {
-	ctx, current, end := c.opt.Crawler.Begin(ctx, c.round())
+func (r *Robot) crawl(ctx context.Context) error {
+	ctx, current, end := r.crawler.Begin(ctx, r.round())
 	defer end()
-	err := c.withChores(ctx, func(ctx context.Context) error { return current.Run(ctx, c.opt.Sealer.List.Hosts()) })
+	err := r.withChores(ctx, func(ctx context.Context) error { return current.Run(ctx, r.list.Hosts()) })
 	err = errors.Join(err, current.AccountLeft())
-	c.opt.Session.Note(current.Hosts())
-	return errors.Join(err, c.opt.Crawler.Finish(current))
+	r.session.Note(current.Hosts())
+	return errors.Join(err, r.crawler.Finish(current))
 }

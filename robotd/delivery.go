@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,51 +19,43 @@ import (
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
-	"sheaf/robotd/crawl"
 )
 
 // answerTimeout is how long a target may take to answer once it has all that was sent.
 const answerTimeout = 5 * time.Minute
 
-// delivery makes the uploader, and deals with batches that were published or quarantined.
-type delivery struct {
-	dir     string // for receipts
-	records *crawl.Records
-	log     *slog.Logger
-}
-
-// uploader returns an uploader to the targets of the settings.
-func (d *delivery) uploader(cfg *config.Config, id *client.Identity, keys wire.Verifier) (u *batch.Uploader, err error) {
+// openUploader makes the uploader to the targets of the settings.
+func (r *Robot) openUploader() error {
 	var targets []batch.Target
 	var receipts []batch.ReceiptSource
-	urls, err := targetURLs(cfg, id)
+	urls, err := targetURLs(&r.cfg, r.id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	maker, err := newTargetMaker(cfg, id, keys, func(at int64, first bool) { u.Moved(at, first) }) // u is set before anything is sent
+	maker, err := newTargetMaker(&r.cfg, r.id, r.keys, func(at int64, first bool) { r.uploader.Moved(at, first) }) // it is set before anything is sent
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, s := range urls {
 		to, err := maker.target(s)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		targets, receipts = append(targets, to), append(receipts, to)
 	}
-	u = batch.NewUploader(batch.UploaderOptions{
-		Spool: d.records.Batches, Targets: targets, Receipts: batch.NewReceiptSources(receipts...), Log: d.log,
-		Poll: cfg.Upload.Poll, BackOff: min(cfg.Upload.Poll, backOff), Published: d.published, Quarantined: d.quarantined,
+	r.uploader = batch.NewUploader(batch.UploaderOptions{
+		Spool: r.records.Batches, Targets: targets, Receipts: batch.NewReceiptSources(receipts...), Log: r.log,
+		Poll: r.cfg.Upload.Poll, BackOff: min(r.cfg.Upload.Poll, backOff), Published: r.published, Quarantined: r.quarantined,
 	})
-	return u, nil
+	return nil
 }
 
 // published keeps the receipt of a batch. If the disk is full, the batch must leave it all the
 // same.
-func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
-	err := config.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
+func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
+	err := config.SaveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
 	if files.IsFull(err) {
-		d.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "err", err)
+		r.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "err", err)
 		return nil
 	}
 	return err
@@ -73,10 +63,10 @@ func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
 
 // quarantined forgets what the robot knows of the batch's pages. Their full copies were never
 // published, so no revisit may refer to them.
-func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
+func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	for _, host := range b.Hosts {
-		d.records.Watched.Forget(host)
-		if err := d.records.Frontier.ForgetVisits(host); err != nil {
+		r.records.Watched.Forget(host)
+		if err := r.records.Frontier.ForgetVisits(host); err != nil {
 			return err
 		}
 	}

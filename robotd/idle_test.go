@@ -65,7 +65,7 @@ func working(t *testing.T, cfg config.Config, web *chains, way http.Handler, do 
 		defer running.Wait()
 		defer stop()
 		running.Go(func() {
-			if err := r.course.Run(ctx); !errors.Is(err, context.Canceled) {
+			if err := r.runCycles(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("the cycles end with %v", err)
 			}
 		})

@@ -235,15 +235,14 @@ func TestManagerAwayForDays(t *testing.T) {
 		if err := r.list.Set(&client.List{Generation: 1, URLs: []string{"http://www.a.test/"}}); err != nil {
 			t.Fatal(err)
 		}
-		d := &delivery{r.path("receipts"), &r.records, r.log}
 		target := &takesAll{here: func() bool { mu.Lock(); defer mu.Unlock(); return here }}
 		r.uploader = batch.NewUploader(batch.UploaderOptions{
-			Spool: r.records.Batches, Targets: []batch.Target{target}, Receipts: target, Published: d.published, Quarantined: d.quarantined,
+			Spool: r.records.Batches, Targets: []batch.Target{target}, Receipts: target, Published: r.published, Quarantined: r.quarantined,
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- r.uploader.Run(ctx) }()
-		go func() { ended <- r.course.Run(ctx) }()
+		go func() { ended <- r.runCycles(ctx) }()
 		time.Sleep(days * 24 * time.Hour)
 		synctest.Wait()
 		spool, err := r.records.Batches.Spool()

@@ -52,7 +52,7 @@ func TestDamagedQueue(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- r.Cycle(ctx) }()
 			testkit.Until(t, "a third of the visits", site.holds)
-			if err := r.sealer.Seal(t.Context()); err != nil {
+			if err := r.seal(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			toEnd := site.holdAfter(2 * pages / 3)

@@ -109,7 +109,7 @@ func TestNightsBatchGoesOutAtOnce(t *testing.T) {
 		defer stop()
 		running.Go(func() { testkit.Must(t, r.uploader.Run(ctx)) })
 		running.Go(func() {
-			if err := r.course.Run(ctx); !errors.Is(err, context.Canceled) {
+			if err := r.runCycles(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("the cycles end with %v", err)
 			}
 		})

@@ -50,9 +50,9 @@ type Robot struct {
 	tap      *control.Tap // nil: there is none
 	manners  crawl.Manners
 	crawler  *crawl.Crawler
+	servers  *revisit.Servers
 	session  *managed.Session
-	sealer   *Sealer
-	course   *course
+	prober   *managed.Prober
 	uploader *batch.Uploader
 	program  *program
 	keys     *serviceKeys
@@ -143,9 +143,7 @@ func (r *Robot) open() error {
 	if err := r.openCrawls(fetcher, source); err != nil {
 		return err
 	}
-	d := &delivery{r.path("receipts"), &r.records, r.log}
-	r.uploader, err = d.uploader(&r.cfg, r.id, r.keys)
-	return err
+	return r.openUploader()
 }
 
 // maxOpen is how many segments are kept open. An open segment takes half a kilobyte; opening a
@@ -253,8 +251,8 @@ func (r *Robot) openManners() error {
 
 // openCrawls puts the crawler together, and the parts that drive it.
 func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
-	servers, err := revisit.OpenServers(r.path("servers"))
-	if err != nil {
+	var err error
+	if r.servers, err = revisit.OpenServers(r.path("servers")); err != nil {
 		return err
 	}
 	pace := &revisit.Pace{
@@ -264,7 +262,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	watching := revisit.PagesOptions{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,
 		Policy:   revisit.WatchPolicy{By: config.Rule(r.cfg.Revisit.By), Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
-		Frontier: r.records.Frontier, Servers: servers, Pace: pace, Plan: r.plan, List: r.list, MayVisit: r.mayVisit,
+		Frontier: r.records.Frontier, Servers: r.servers, Pace: pace, Plan: r.plan, List: r.list, MayVisit: r.mayVisit,
 	}
 	if r.records.Watched, err = revisit.OpenPages(watching); err != nil {
 		return err
@@ -275,28 +273,19 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	}
 	r.crawler = crawl.New(crawl.Parts{
 		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: page.NewSketcher(),
-		Servers: servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
+		Servers: r.servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
 	})
-	r.sealer = &Sealer{
-		Batches: r.records.Batches, Watched: r.records.Watched, List: r.list, Crawler: r.crawler, Express: r.cfg.Express,
-		Log: r.log,
-	}
 	r.program = newProgram(&r.cfg, r.id, r.keys, r.client, r.world.web, r.log)
-	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
+	r.prober = managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
 	passing := &managed.Passing{
 		Robot: r.id.Robot, Key: r.id.Key, Service: r.keys, Client: r.client, Frontier: r.records.Frontier, Batches: r.records.Batches,
-		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: servers, Interval: r.cfg.Interval, Log: r.log,
+		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: r.servers, Interval: r.cfg.Interval, Log: r.log,
 	}
 	r.session = managed.New(managed.Options{
 		Client: r.client, List: r.list, Lease: r.manners.Lease, Moves: r.manners.Moves, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
-		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
+		Prober: r.prober, Passing: passing, Seal: r.seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
 		Troubles: r.troubles, Signing: r.signing, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})
-	r.course = &course{courseOptions{
-		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,
-		Crawler: r.crawler, Session: r.session, Prober: prober, Sealer: r.sealer, Rounds: r.world.rounds,
-		SaveStatus: r.saveStatus, Statistics: r.logStatistics, Log: r.log,
-	}}
 	return nil
 }
 

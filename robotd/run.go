@@ -65,22 +65,17 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 func (r *Robot) Work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
-	g.Go(func() error { return r.course.Run(ctx) })
+	g.Go(func() error { return r.runCycles(ctx) })
 	g.Go(func() error { return r.program.keep(ctx) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return r.sealer.Seal(context.WithoutCancel(ctx))
+	return r.seal(context.WithoutCancel(ctx))
 }
 
 // Subscribe tells the manager that the robot takes part, so that it is given hosts. Run subscribes,
 // too.
 func (r *Robot) Subscribe(ctx context.Context) error { return r.session.Subscribe(ctx) }
-
-// Cycle runs one cycle: it takes up the one that was interrupted or begins the next, visits every
-// assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the
-// batch.
-func (r *Robot) Cycle(ctx context.Context) error { return r.course.Cycle(ctx) }
 
 // Leave takes a stopped robot off the manager's list (P5), so that its hosts go to others at once,
 // and uploads what it still has. It may be repeated.
@@ -90,7 +85,7 @@ func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := r.sealer.Seal(ctx); err != nil { // under the list by which it was collected
+	if err := r.seal(ctx); err != nil { // under the list by which it was collected
 		return err
 	}
 	if err := r.session.Leave(ctx); err != nil {

@@ -94,7 +94,7 @@ func days(t *testing.T, cfg config.Config, long time.Duration, kills []time.Dura
 			r := inBubble(t, cfg, network, seeds)
 			testkit.Must(t, r.records.Watched.Set("1", orders))
 			ctx, stop := context.WithTimeout(t.Context(), time.Until(site.start.Add(until)))
-			if err := r.course.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if err := r.runCycles(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the cycles end with %v", err)
 			}
 			stop()
