@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/commandline"
-	"sheaf/internal/logs"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 )
@@ -63,7 +62,7 @@ func with(run func(cmd *cobra.Command, cfg config.Config, args []string) error) 
 }
 
 func logger(cmd *cobra.Command, cfg config.Config) *slog.Logger {
-	return logs.Settings(cfg.Log).New(cmd.ErrOrStderr())
+	return commandline.Log(cfg.Log).Logger(cmd.ErrOrStderr())
 }
 
 func runCommand() *cobra.Command {

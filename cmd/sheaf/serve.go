@@ -34,7 +34,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			defer loop.GarbageOf(garbageBytes, leastGarbage, mostGarbage).WhileBusy().Hold()()
-			log := cfg.Observe.Log.New(os.Stderr)
+			log := cfg.Observe.Log.Logger(os.Stderr)
 			s, err := service.New(cmd.Context(), cfg, log)
 			if cmd.Context().Err() != nil {
 				return nil // it was stopped while it waited for the database

@@ -1,6 +1,6 @@
-// Package commandline makes Sheaf's programs report errors alike. For an unknown command or flag,
-// or a missing argument, the program suggests a correction and ends with code 2. Any other error
-// ends it with code 1.
+// Package commandline makes Sheaf's programs report errors and write their logs alike. For an
+// unknown command or flag, or a missing argument, the program suggests a correction and ends with
+// code 2. Any other error ends it with code 1.
 package commandline
 
 import (

@@ -8,7 +8,7 @@ import (
 type idKey struct{}
 
 // WithRequest returns a context with a request's ID. Lines that are logged with the context have
-// the ID (see package logs).
+// the ID (see package commandline).
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, idKey{}, id)
 }

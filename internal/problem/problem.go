@@ -16,6 +16,10 @@ import (
 	"sheaf/internal/wire"
 )
 
+// HeaderRequest is the header with a request's ID: in requests from proxies, in answers, and in the
+// service's requests to an object store.
+const HeaderRequest = "X-Request-Id"
+
 // Write sends p as the whole answer. The default status is 500, the default title is that of the
 // status. If p.Next is set, the answer also has Retry-After. The request's ID is taken from the
 // answer's header.
@@ -27,7 +31,7 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 		p.Title = http.StatusText(p.Status)
 	}
 	h := w.Header()
-	p.Request = h.Get(wire.HeaderRequest)
+	p.Request = h.Get(HeaderRequest)
 	for _, name := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified"} {
 		h.Del(name) // they describe the answer that this one replaces
 	}

@@ -44,10 +44,6 @@ const (
 
 	// HeaderGeneration is the header of a P1 answer with the generation of the assignment.
 	HeaderGeneration = "Sheaf-Generation"
-
-	// HeaderRequest is the header with a request's ID: in requests from proxies, in answers, and in
-	// the service's requests to an object store.
-	HeaderRequest = "X-Request-Id"
 )
 
 // Problem is the body of every HTTP error (RFC 9457, application/problem+json).

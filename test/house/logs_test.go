@@ -48,7 +48,7 @@ func TestLogKeys(t *testing.T) {
 			known[m[1]] = false
 		}
 	}
-	known["request"] = true // package logs adds it
+	known["request"] = true // package commandline adds it
 	k := keyCheck{t: t, known: known, files: token.NewFileSet()}
 	testkit.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(root, path)

@@ -13,8 +13,8 @@ import (
 	"sheaf/deploy"
 	"sheaf/ingest"
 	"sheaf/internal/audit"
+	"sheaf/internal/commandline"
 	"sheaf/internal/db"
-	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/transfers"
@@ -62,8 +62,8 @@ type Config struct {
 
 // Observe is the settings by which operators observe a process.
 type Observe struct {
-	Metrics string        `mapstructure:"metrics" want:"host:port, or nothing"` // host:port of metrics and profiles; empty: none
-	Log     logs.Settings `mapstructure:"log"`
+	Metrics string          `mapstructure:"metrics" want:"host:port, or nothing"` // host:port of metrics and profiles; empty: none
+	Log     commandline.Log `mapstructure:"log"`
 }
 
 // uploadStop is how long robots' commands by FTP may go on after a stop. Uploads go on later from

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/stream"
@@ -81,7 +80,7 @@ const (
 func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
-		Handler:           guard.CloseAfterChunks(proxies.Handler(logs.Handler(h))),
+		Handler:           guard.CloseAfterChunks(proxies.Handler(requestIDs(h))),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/api"
 	"sheaf/internal/peer"
+	"sheaf/internal/problem"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -57,14 +58,14 @@ func TestRequestKeepsItsID(t *testing.T) {
 	settings["http.proxies"], settings["log.format"], settings["log.level"] = "127.0.0.0/8", "json", "debug"
 	settings["access.anonymous"], settings["download.listen"], settings["balance.at"] = "jp", "127.0.0.1:0", ""
 	cfg := testConfig(t, settings)
-	s, err := New(t.Context(), cfg, cfg.Observe.Log.New(&out))
+	s, err := New(t.Context(), cfg, cfg.Observe.Log.Logger(&out))
 	testkit.Must(t, err)
 	serveUntilEnd(t, s)
 	ask := func(id, body string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Addresses().HTTP+api.PathAdminTakedowns, strings.NewReader(body))
 		testkit.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+s.OperatorToken())
-		r.Header.Set(wire.HeaderRequest, id)
+		r.Header.Set(problem.HeaderRequest, id)
 		answer, err := http.DefaultClient.Do(r)
 		testkit.Must(t, err)
 		t.Cleanup(func() { answer.Body.Close() })
@@ -73,8 +74,8 @@ func TestRequestKeepsItsID(t *testing.T) {
 
 	const id = "proxy-7.1"
 	answer := ask(id, `{"host":"www.example.jp","reason":"its owner asks","unknown":true}`)
-	if answer.StatusCode != http.StatusOK || answer.Header.Get(wire.HeaderRequest) != id {
-		t.Errorf("%s, request %q", answer.Status, answer.Header.Get(wire.HeaderRequest))
+	if answer.StatusCode != http.StatusOK || answer.Header.Get(problem.HeaderRequest) != id {
+		t.Errorf("%s, request %q", answer.Status, answer.Header.Get(problem.HeaderRequest))
 	}
 	counts := map[string]int{}
 	for _, l := range out.lines(t) {
@@ -95,7 +96,7 @@ func TestRequestKeepsItsID(t *testing.T) {
 	answer = ask("bad id", `{"host":"www.example.jp"`)
 	var p wire.Problem
 	testkit.Must(t, json.NewDecoder(answer.Body).Decode(&p))
-	if made := answer.Header.Get(wire.HeaderRequest); p.Request != made || len(made) != len(peer.NewID()) {
+	if made := answer.Header.Get(problem.HeaderRequest); p.Request != made || len(made) != len(peer.NewID()) {
 		t.Errorf("the problem is of request %q, the answer of %q; want one that was made", p.Request, made)
 	}
 
@@ -127,7 +128,7 @@ func recordedStore(t *testing.T) (settings map[string]any, asked func(id string)
 	var mu sync.Mutex
 	byID := map[string]map[string]int{}
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		id := r.In.Header.Get(wire.HeaderRequest)
+		id := r.In.Header.Get(problem.HeaderRequest)
 		mu.Lock()
 		defer mu.Unlock()
 		if byID[id] == nil {
@@ -144,5 +145,47 @@ func recordedStore(t *testing.T) (settings map[string]any, asked func(id string)
 		mu.Lock()
 		defer mu.Unlock()
 		return byID[id]
+	}
+}
+
+// A proxy's ID is kept, anybody else's and a bad one is replaced, and the answer says which it is.
+func TestWhoseIDIsBelieved(t *testing.T) {
+	t.Parallel()
+	proxies, err := peer.ParseProxies([]string{"192.0.2.1"})
+	testkit.Must(t, err)
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for name, c := range map[string]struct {
+		remote string
+		header http.Header
+		want   string // empty: one that is made
+	}{
+		"from a proxy":        {"192.0.2.1:5", http.Header{"X-Request-Id": {"abc-1.2:3"}}, "abc-1.2:3"},
+		"a trace":             {"192.0.2.1:5", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}}, trace},
+		"both":                {"192.0.2.1:5", http.Header{"X-Request-Id": {"abc"}, "Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}}, "abc"},
+		"a later version":     {"192.0.2.1:5", http.Header{"Traceparent": {"cc-" + trace + "-00f067aa0ba902b7-01-more"}}, trace},
+		"a client's own":      {"192.0.2.9:5", http.Header{"X-Request-Id": {"abc"}}, ""},
+		"a client's trace":    {"192.0.2.9:5", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}}, ""},
+		"nothing":             {"192.0.2.1:5", nil, ""},
+		"empty":               {"192.0.2.1:5", http.Header{"X-Request-Id": {""}}, ""},
+		"long":                {"192.0.2.1:5", http.Header{"X-Request-Id": {strings.Repeat("a", 129)}}, ""},
+		"a line break":        {"192.0.2.1:5", http.Header{"X-Request-Id": {"a\nlevel=ERROR"}}, ""},
+		"a control character": {"192.0.2.1:5", http.Header{"X-Request-Id": {"a\x1b[2J"}}, ""},
+		"no ASCII":            {"192.0.2.1:5", http.Header{"X-Request-Id": {"東"}}, ""},
+		"two":                 {"192.0.2.1:5", http.Header{"X-Request-Id": {"a", "b"}}, ""},
+		"an empty trace":      {"192.0.2.1:5", http.Header{"Traceparent": {"00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01"}}, ""},
+		"a forbidden version": {"192.0.2.1:5", http.Header{"Traceparent": {"ff-" + trace + "-00f067aa0ba902b7-01"}}, ""},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = c.remote
+		r.Header = c.header
+		var seen string
+		w := httptest.NewRecorder()
+		proxies.Handler(requestIDs(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			seen = peer.Request(r.Context())
+		}))).ServeHTTP(w, r)
+		answered := w.Header().Get(problem.HeaderRequest)
+		if made := len(seen) == len(peer.NewID()) && seen != c.header.Get(problem.HeaderRequest); seen != answered || c.want != "" && seen != c.want || c.want == "" && !made {
+			t.Errorf("%s: the ID is %q in the service and %q in the answer, want %q", name, seen, answered, c.want)
+		}
 	}
 }

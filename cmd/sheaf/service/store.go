@@ -19,7 +19,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/upkeep"
 	"sheaf/internal/certs"
-	"sheaf/internal/logs"
 	"sheaf/internal/settings"
 )
 
@@ -254,7 +253,7 @@ func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 // options returns the options for opening the bucket.
 func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
-		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey, Through: logs.Send,
+		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey, Through: sendRequestID,
 	}
 	if err := settings.ReadSecret("store.secret_key_file", s.SecretKeyFile, &opt.SecretKey); err != nil {
 		return opt, err

@@ -1,4 +1,4 @@
-package logs
+package service
 
 import (
 	"net/http"
@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"sheaf/internal/peer"
-	"sheaf/internal/wire"
+	"sheaf/internal/problem"
 )
 
-// Handler gives each request an ID, and sends it in a header of the answer. A trusted proxy may
+// requestIDs gives each request an ID, and sends it in a header of the answer. A trusted proxy may
 // choose the ID (see peer.Proxied), in X-Request-Id or as the trace ID of traceparent (W3C Trace
 // Context, 3.2). An ID from any other client, or a malformed ID, is replaced.
-func Handler(next http.Handler) http.Handler {
+func requestIDs(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var id string
 		if peer.Proxied(r.Context()) {
@@ -21,7 +21,7 @@ func Handler(next http.Handler) http.Handler {
 		if id == "" {
 			id = peer.NewID()
 		}
-		w.Header().Set(wire.HeaderRequest, id)
+		w.Header().Set(problem.HeaderRequest, id)
 		next.ServeHTTP(w, r.WithContext(peer.WithRequest(r.Context(), id)))
 	})
 }
@@ -34,7 +34,7 @@ var (
 // given returns the ID in the headers of a request, or "" if the ID is missing or malformed. A
 // header that comes twice does not count: one of the two may be the client's own.
 func given(h http.Header) string {
-	if ids := h.Values(wire.HeaderRequest); len(ids) > 0 {
+	if ids := h.Values(problem.HeaderRequest); len(ids) > 0 {
 		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {
 			return ids[0]
 		}
@@ -51,8 +51,8 @@ func given(h http.Header) string {
 	return m[1]
 }
 
-// Send returns a transport that sends each request's ID along.
-func Send(next http.RoundTripper) http.RoundTripper { return sender{next} }
+// sendRequestID returns a transport that sends each request's ID along.
+func sendRequestID(next http.RoundTripper) http.RoundTripper { return sender{next} }
 
 type sender struct{ next http.RoundTripper }
 
@@ -60,7 +60,7 @@ type sender struct{ next http.RoundTripper }
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if id := peer.Request(r.Context()); id != "" {
 		r = r.Clone(r.Context()) // a transport must not change the request that it is given
-		r.Header.Set(wire.HeaderRequest, id)
+		r.Header.Set(problem.HeaderRequest, id)
 	}
 	return s.next.RoundTrip(r)
 }
