@@ -53,12 +53,8 @@ func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool
 // entry's.
 func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
 	return func(ctx context.Context, e SegmentEntry) error {
-		r, err := st.Open(ctx, e.Object, e.Offset, e.Length)
+		got, err := store.Digest(ctx, st, e.Object, e.Offset, e.Length)
 		if err != nil {
-			return err
-		}
-		got, _, err := wire.DigestOf(r)
-		if err := errors.Join(err, r.Close()); err != nil {
 			return err
 		}
 		if got != e.SHA256 {

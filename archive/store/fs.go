@@ -209,7 +209,7 @@ func (s *FS) open(ctx context.Context, key string, off, n int64) (_ io.ReadClose
 	if _, err := f.Seek(off, io.SeekStart); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &fileRange{ctx: ctx, file: f, key: key, left: n}, nil
+	return &fileRange{rangeReader{ctx, f, key, n}}, nil
 }
 
 // OpenFile implements Local.

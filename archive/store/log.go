@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"sort"
+
+	"sheaf/internal/wire"
 )
 
 // ErrTaken says that another writer has appended an entry with the same number.
@@ -98,4 +100,18 @@ func ReadAll(ctx context.Context, st Store, key string, off, n int64) (data []by
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return data, nil
+}
+
+// Digest returns the SHA-256, in hexadecimal, of n bytes of an object from off; n < 0 means up to
+// the end.
+func Digest(ctx context.Context, st Store, key string, off, n int64) (string, error) {
+	r, err := st.Open(ctx, key, off, n)
+	if err != nil {
+		return "", err
+	}
+	digest, _, err := wire.DigestOf(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return "", fmt.Errorf("read %s: %w", key, err)
+	}
+	return digest, nil
 }

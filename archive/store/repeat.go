@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash"
 	"io"
@@ -48,10 +48,10 @@ func (b *repeatable) rewind() error {
 	return err
 }
 
-// digest returns the SHA-256 of the body. It reads the body again if it can seek. Otherwise the
+// digest returns the SHA-256 of the body, in hexadecimal. It reads the body again if it can seek. Otherwise the
 // digest is known only if the whole body was read; before that, no store can have the object
 // either.
-func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err error) {
+func (b *repeatable) digest(size int64) (sum string, known bool, err error) {
 	if b.read != size && b.canRepeat() {
 		if err := b.rewind(); err != nil {
 			return sum, false, err
@@ -60,7 +60,7 @@ func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err 
 			return sum, false, err
 		}
 	}
-	return [sha256.Size]byte(b.sum.Sum(nil)), b.read == size, nil
+	return hex.EncodeToString(b.sum.Sum(nil)), b.read == size, nil
 }
 
 // resumingReader reopens an object after a failed read, and continues with the next byte. It gives

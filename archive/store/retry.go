@@ -124,16 +124,11 @@ func (s *Retry) verify(ctx context.Context, key string, body *repeatable, size i
 	if !known || info.Size != size {
 		return fmt.Errorf("put %s: another object is there: %w", key, ErrExists)
 	}
-	r, err := s.Open(ctx, key, 0, -1)
+	got, err := Digest(ctx, s, key, 0, -1)
 	if err != nil {
-		return err
-	}
-	sum := sha256.New()
-	_, err = io.Copy(sum, r)
-	if err := errors.Join(err, r.Close()); err != nil {
 		return fmt.Errorf("read back %s: %w", key, err)
 	}
-	if [sha256.Size]byte(sum.Sum(nil)) != want {
+	if got != want {
 		return fmt.Errorf("put %s: an object with other bytes is there: %w", key, ErrExists)
 	}
 	return nil

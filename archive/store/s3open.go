@@ -67,7 +67,7 @@ func (s *S3) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, 
 	if err := checkAnswer(header, info.Size, off, n, whole); err != nil {
 		return nil, errors.Join(err, body.Close())
 	}
-	return &lengthReader{body: body, key: key, left: info.Size}, nil
+	return &rangeReader{ctx, body, key, info.Size}, nil
 }
 
 func checkAnswer(header http.Header, length, off, n int64, whole bool) error {
@@ -83,30 +83,6 @@ func checkAnswer(header http.Header, length, off, n int64, whole bool) error {
 	}
 	return nil
 }
-
-// lengthReader reads a body and fails if it ends early.
-type lengthReader struct {
-	body io.ReadCloser
-	key  string
-	left int64
-}
-
-func (r *lengthReader) Read(p []byte) (int, error) {
-	if r.left == 0 {
-		return 0, io.EOF
-	}
-	n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
-	r.left -= int64(n)
-	switch {
-	case err == io.EOF && r.left > 0:
-		err = fmt.Errorf("read %s: connection ends %d bytes before the range does: %w", r.key, r.left, io.ErrUnexpectedEOF)
-	case r.left == 0:
-		err = nil // the next call returns EOF
-	}
-	return n, err
-}
-
-func (r *lengthReader) Close() error { return r.body.Close() }
 
 // Presign implements Presigner.
 func (s *S3) Presign(ctx context.Context, key string, o PresignOptions) (*url.URL, error) {

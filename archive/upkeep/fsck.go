@@ -2,11 +2,8 @@ package upkeep
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -64,25 +61,17 @@ func verifySegment(ctx context.Context, objects store.Store, l catalog.SegmentEn
 }
 
 // verifyOthers checks the host's records that an import kept beside its batch, if there are any.
-func verifyOthers(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
+func verifyOthers(ctx context.Context, objects store.Store, l catalog.SegmentEntry) error {
 	want, ok := l.Views[wire.ViewOthers]
 	if !ok {
 		return nil
 	}
 	key := wire.OthersKey(wire.BatchID(l.Batch))
-	r, err := objects.Open(ctx, key, want.Offset, want.Size)
-	if err != nil {
-		return err
+	got, err := store.Digest(ctx, objects, key, want.Offset, want.Size)
+	if err == nil && got != want.SHA256 {
+		err = fmt.Errorf("%d bytes at %d of %s have SHA-256 %s, the catalog says %s", want.Size, want.Offset, key, got, want.SHA256)
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, r); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != want.SHA256 {
-		return fmt.Errorf("%d bytes at %d of %s have SHA-256 %s, the catalog says %s", want.Size, want.Offset, key, got, want.SHA256)
-	}
-	return nil
+	return err
 }
 
 func compareLine(l catalog.SegmentEntry, found *archive.Summary) error {

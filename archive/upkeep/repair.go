@@ -1,7 +1,6 @@
 package upkeep
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,30 +104,12 @@ func equal(ctx context.Context, to, from store.Store, object store.Info) (bool, 
 	if err != nil {
 		return false, err
 	}
-	a, err := to.Open(ctx, object.Key, 0, object.Size)
+	ours, err := store.Digest(ctx, to, object.Key, 0, object.Size)
 	if err != nil {
 		return false, ctx.Err()
 	}
-	defer a.Close()
-	b, err := from.Open(ctx, object.Key, 0, object.Size)
-	if err != nil {
-		return false, err
-	}
-	defer b.Close()
-	left, right := make([]byte, 256<<10), make([]byte, 256<<10)
-	for {
-		n, errA := io.ReadFull(a, left)
-		m, errB := io.ReadFull(b, right)
-		if errB != nil && errB != io.EOF && errB != io.ErrUnexpectedEOF {
-			return false, errB
-		}
-		if n != m || !bytes.Equal(left[:n], right[:m]) {
-			return false, nil
-		}
-		if errA != nil {
-			return errA == io.EOF || errA == io.ErrUnexpectedEOF, nil
-		}
-	}
+	theirs, err := store.Digest(ctx, from, object.Key, 0, object.Size)
+	return ours == theirs, err
 }
 
 // patched is a store with some objects of a copy in place of its own.

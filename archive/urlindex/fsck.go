@@ -10,7 +10,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
-	"sheaf/internal/wire"
 )
 
 // Check checks that the log has no gaps, that its chain of digests is intact, and that the index is
@@ -164,12 +163,7 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 
 // digest compares an object's SHA-256 with the one in the state.
 func (c *check) digest(ctx context.Context, key string, f file) error {
-	r, err := c.store.Open(ctx, key, 0, f.Size)
-	if err != nil {
-		return err
-	}
-	got, _, err := wire.DigestOf(r)
-	err = errors.Join(err, r.Close())
+	got, err := store.Digest(ctx, c.store, key, 0, f.Size)
 	if err == nil && got != f.SHA256 {
 		err = fmt.Errorf("%s: SHA-256 is %s, the state says %s", key[strings.LastIndexByte(key, '/')+1:], got, f.SHA256)
 	}
