@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -14,44 +15,33 @@ type pair struct{ a, b *store.Info }
 // pairs walks the objects of two stores in the order of their keys.
 func pairs(ctx context.Context, a, b store.Store) iter.Seq2[pair, error] {
 	return func(yield func(pair, error) bool) {
-		next, stop := iter.Pull2(b.List(ctx, "", ""))
-		defer stop()
-		other, err, more := next()
-		for info, errA := range a.List(ctx, "", "") {
-			if errA != nil {
-				yield(pair{}, errA)
-				return
-			}
-			for more && err == nil && other.Key < info.Key {
-				only := other
-				if !yield(pair{b: &only}, nil) {
-					return
-				}
-				other, err, more = next()
-			}
-			if err != nil {
+		nextA, stopA := iter.Pull2(a.List(ctx, "", ""))
+		defer stopA()
+		nextB, stopB := iter.Pull2(b.List(ctx, "", ""))
+		defer stopB()
+		inA, errA, moreA := nextA()
+		inB, errB, moreB := nextB()
+		for moreA || moreB {
+			if err := cmp.Or(errA, errB); err != nil {
 				yield(pair{}, err)
 				return
 			}
-			both := pair{a: &info}
-			if more && other.Key == info.Key {
-				same := other
-				both.b = &same
-				other, err, more = next()
+			var p pair
+			if moreA && (!moreB || inA.Key <= inB.Key) {
+				p.a = new(inA)
 			}
-			if !yield(both, nil) {
+			if moreB && (!moreA || inB.Key <= inA.Key) {
+				p.b = new(inB)
+			}
+			if !yield(p, nil) {
 				return
 			}
-		}
-		for more && err == nil {
-			only := other
-			if !yield(pair{b: &only}, nil) {
-				return
+			if p.a != nil {
+				inA, errA, moreA = nextA()
 			}
-			other, err, more = next()
-		}
-		if err != nil {
-			yield(pair{}, err)
+			if p.b != nil {
+				inB, errB, moreB = nextB()
+			}
 		}
 	}
 }
