@@ -42,6 +42,7 @@ import (
 	"sheaf/ingest/inbox"
 	"sheaf/ingest/publish"
 	"sheaf/ingest/split"
+	"sheaf/internal/files"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 	"sheaf/internal/servicekey"
@@ -84,7 +85,7 @@ type Options struct {
 
 	// Boundary, if set, is called before and after each durable write, with the write's name from
 	// package inbox and "before" or "after". Fault tests end the process there.
-	Boundary func(write, when string)
+	Boundary files.Boundary
 }
 
 // Limits are settings with defaults. Zero values take the default.
@@ -103,9 +104,6 @@ func (o *Options) fill() {
 	o.Zone = cmp.Or(o.Zone, time.UTC)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Boundary == nil {
-		o.Boundary = func(string, string) {}
 	}
 	l := &o.Limits
 	l.Splitters = cmp.Or(l.Splitters, 2)

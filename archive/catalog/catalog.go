@@ -28,6 +28,7 @@ import (
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/files"
 )
 
 // Options are the settings of a Catalog. The zero value is valid.
@@ -43,7 +44,7 @@ type Options struct {
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries or
 	// UpkeepBoundaries. A fault test stops the process in it.
-	Boundary sortedrun.Boundary
+	Boundary files.Boundary
 }
 
 // pinLife is the default of Options.PinLife.

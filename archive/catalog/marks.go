@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/files"
 )
 
 // listPrefix begins the keys of the lists of marked objects.
@@ -41,7 +42,7 @@ const (
 // when the list is old enough and still nothing needs the object.
 type marks struct {
 	store    store.Store
-	boundary sortedrun.Boundary
+	boundary files.Boundary
 	now      time.Time
 	version  int64 // of the catalog that is read
 	dryRun   bool  // writes nothing

@@ -40,18 +40,3 @@ func FullLevel[R any](runs []R, fanout int, level func(R) int) []R {
 	}
 	return full
 }
-
-// Boundary is called before and after each durable write, with the write's name and "before" or
-// "after". A fault test stops the process in it. Nil does nothing.
-type Boundary func(write, when string)
-
-// Write performs one durable write between two calls of b.
-func (b Boundary) Write(name string, write func() error) error {
-	if b == nil {
-		return write()
-	}
-	b(name, "before")
-	err := write()
-	b(name, "after")
-	return err
-}

@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/files"
 )
 
 // Options are the settings of a Builder. The zero value is valid.
@@ -31,7 +32,7 @@ type Options struct {
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries and
 	// "before" or "after". A fault test stops the Builder in it.
-	Boundary sortedrun.Boundary
+	Boundary files.Boundary
 }
 
 // Builder keeps the index of a catalog up to date. If several Builders run at once, the log of

@@ -19,7 +19,7 @@ import (
 type runMaker struct {
 	store    store.Store
 	tempDir  string
-	boundary sortedrun.Boundary
+	boundary files.Boundary
 	gone     *withdrawn // reports rows to leave out
 	state    int64      // number of the state
 }

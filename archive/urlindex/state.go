@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -76,7 +76,7 @@ func (s *state) covers(seq int64) bool {
 type states struct {
 	store.Log
 	now      func() time.Time // for append
-	boundary sortedrun.Boundary
+	boundary files.Boundary
 }
 
 // statesOf returns the log for reading.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/files"
 )
 
 // Env has the ledger, the files, the log and the clock of all stages.
@@ -16,16 +17,11 @@ type Env struct {
 	InStore  bool // batches are accepted into Objects, not Buffers
 	Log      *slog.Logger
 	Now      func() time.Time
-	Boundary func(write, when string) // called before and after each durable write
+	Boundary files.Boundary
 }
 
 // Write calls f, which makes one durable write, and Boundary before and after f.
-func (e *Env) Write(name string, f func() error) error {
-	e.Boundary(name, "before")
-	err := f()
-	e.Boundary(name, "after")
-	return err
-}
+func (e *Env) Write(name string, f func() error) error { return e.Boundary.Write(name, f) }
 
 // The durable writes of a batch, in their order.
 const (

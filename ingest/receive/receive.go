@@ -23,6 +23,7 @@ import (
 
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
+	"sheaf/internal/files"
 	"sheaf/internal/loop"
 	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
@@ -77,7 +78,7 @@ type Options struct {
 	Stopping <-chan struct{}
 
 	// Boundary is as in ingest.Options, with the names that Boundaries returns.
-	Boundary func(write, when string)
+	Boundary files.Boundary
 }
 
 // Receiver receives uploads. Its handlers may be used concurrently.
@@ -108,9 +109,6 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	opt.Window = cmp.Or(opt.Window, 5*time.Minute)
 	if opt.Refused == nil {
 		opt.Refused = func(context.Context, string, string) {}
-	}
-	if opt.Boundary == nil {
-		opt.Boundary = func(string, string) {}
 	}
 	dir, lock := filepath.Join(opt.Dir, "receive"), (*os.File)(nil)
 	if opt.Shared {

@@ -47,7 +47,7 @@ type uploads struct {
 	lock       *os.File // lock of dir, held until the process ends; nil if no other process receives
 	log        *slog.Logger
 	guard      *inbox.Guard
-	boundary   func(write, when string)
+	boundary   files.Boundary
 	yieldAfter time.Duration // see Options
 	pace       pace
 
@@ -176,7 +176,7 @@ func (us *uploads) create(st status) (*upload, error) {
 	defer u.mu.Unlock()
 	u.stop()
 	u.status = st
-	err := us.write(writeCreate, func() error {
+	err := us.boundary.Write(writeCreate, func() error {
 		// The next start deletes a file without status. So the file of a new upload comes first,
 		// and writing the status makes both durable. The status of an old upload comes before the
 		// file is emptied, because it lowers the offset.
@@ -219,20 +219,13 @@ func (us *uploads) remove(u *upload) error {
 	delete(us.byName, u.name)
 	us.mu.Unlock()
 	us.guard.Release(u.name)
-	return us.write(writeForget, func() error {
+	return us.boundary.Write(writeForget, func() error {
 		// If only one of the two is left, the next start deletes it.
 		if err := errors.Join(os.RemoveAll(u.path()+infoSuffix), os.RemoveAll(u.path())); err != nil {
 			return err
 		}
 		return files.SyncDir(us.dir)
 	})
-}
-
-func (us *uploads) write(name string, f func() error) error {
-	us.boundary(name, "before")
-	err := f()
-	us.boundary(name, "after")
-	return err
 }
 
 // Protocols, by their names in transfers and ledger.
@@ -472,12 +465,12 @@ func (w *writer) commit() error {
 		return nil
 	}
 	us := w.u.uploads
-	if err := us.write(writeData, w.f.Sync); err != nil {
+	if err := us.boundary.Write(writeData, w.f.Sync); err != nil {
 		return err
 	}
 	before := w.u.status.Offset
 	w.u.status.Offset = w.at
-	if err := us.write(writeOffset, w.u.store); err != nil {
+	if err := us.boundary.Write(writeOffset, w.u.store); err != nil {
 		w.u.status.Offset = before // a full disk may have had room for the bytes but not for the status
 		return err
 	}

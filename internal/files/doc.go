@@ -5,7 +5,7 @@
 //
 // When WriteFile, Rename and the others return nil, their effect is on disk, including the
 // directory entry. After a crash in the middle, each operation may be repeated. Append is not
-// durable, but leaves no torn line on a full disk.
+// durable, but leaves no torn line on a full disk. A Boundary tells tests of each durable write.
 //
 // # Lines
 //

@@ -136,3 +136,18 @@ func Remove(path string) error { return Disk{Host{}}.Drop(path) }
 
 // SyncDir makes the entries of a directory durable.
 func SyncDir(path string) error { return Host{}.SyncDir(path) }
+
+// Boundary is called before and after each durable write, with the write's name and "before" or
+// "after". A fault test stops the process in it. Nil does nothing.
+type Boundary func(write, when string)
+
+// Write performs one durable write between two calls of b.
+func (b Boundary) Write(name string, write func() error) error {
+	if b == nil {
+		return write()
+	}
+	b(name, "before")
+	err := write()
+	b(name, "after")
+	return err
+}
