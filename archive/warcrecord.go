@@ -99,12 +99,16 @@ const warcHeadRest = 1<<10 + preference.MaxLength
 // preferencesField is the header field for Record.Preferences. WARC allows additional fields.
 const preferencesField = "X-Crawler-Preferences"
 
-// ownID returns the ID of a record that was not imported: a UUID (version 8) made from the fields
-// that identify the record.
+// ownID returns the ID of a record that was not imported: it follows from the fields that
+// identify the record.
 func (h *warcHead) ownID() string {
-	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", h.typ(), h.url, h.time.UnixNano(), h.payloadDigest))
-	u[6] = u[6]&0x0f | 0x80
-	u[8] = u[8]&0x3f | 0x80
+	return RecordID(fmt.Appendf(nil, "%s\n%s\n%d\n%s", h.typ(), h.url, h.time.UnixNano(), h.payloadDigest))
+}
+
+// RecordID returns the WARC-Record-ID that follows from the text: a UUID of version 8 (RFC 9562).
+func RecordID(text []byte) string {
+	u := sha256.Sum256(text)
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
 	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 

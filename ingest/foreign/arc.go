@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
@@ -26,19 +26,9 @@ const arcBegins = "filedesc://"
 // with a WARC header of the same meaning: answers of web servers are responses, other files are
 // resources. The previous record's block must have been read.
 func (s *input) nextARC() (*warcRecord, error) {
-	var line string
-	at := s.n
-	for { // an empty line ends a record; the record's length may include it, or there may be more such lines
-		var err error
-		if line, err = s.line(maxLine); err == io.EOF && line == "" {
-			return nil, s.ended(err)
-		} else if err != nil {
-			return nil, s.reading(err, "")
-		}
-		if line = strings.TrimRight(line, "\r\n"); line != "" {
-			break
-		}
-		at = s.n
+	line, at, err := s.firstLine()
+	if err != nil {
+		return nil, err
 	}
 	a, ok := parseARC(line)
 	if !ok {
@@ -165,10 +155,8 @@ func (a arcLine) time() string {
 	return t.Format(time.RFC3339)
 }
 
-// id makes an ID for the record, because an ARC has no IDs. It is a version 8 UUID (RFC 9562) of
-// the line and its place, so the same file gives the same IDs.
+// id makes an ID for the record, because an ARC has no IDs. It follows from the line and its place,
+// so the same file gives the same IDs.
 func (a arcLine) id(at int64) string {
-	u := sha256.Sum256(fmt.Appendf(nil, "%d %v", at, a))
-	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
-	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+	return archive.RecordID(fmt.Appendf(nil, "%d %v", at, a))
 }

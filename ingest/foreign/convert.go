@@ -36,8 +36,6 @@ type Options struct {
 	// Others receives the records that no segment can hold, each as one gzip member, in the order
 	// of the file. If it is nil, these records are only counted.
 	Others io.Writer
-
-	inflate inflater // nil: newGunzip; a benchmark compares it with others
 }
 
 // Result says what a conversion has found in a file.
@@ -88,7 +86,7 @@ func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 }
 
 func kindOf(ctx context.Context, file *os.File) (Kind, error) {
-	in, err := begin(ctx, file, Limits{}, newGunzip)
+	in, err := begin(ctx, file, Limits{})
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +94,7 @@ func kindOf(ctx context.Context, file *os.File) (Kind, error) {
 	return in.kind()
 }
 
-func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) (*input, error) {
+func begin(ctx context.Context, file *os.File, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) 
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return open(ctx, file, size, limits, inflate)
+	return open(ctx, file, size, limits)
 }
 
 // Convert reads a foreign file to its end and writes a batch with its pages to out. If the file is
@@ -118,9 +116,6 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	sum, err := digest(ctx, file)
 	if err != nil {
 		return nil, err
-	}
-	if opt.inflate == nil {
-		opt.inflate = newGunzip
 	}
 	kind, err := Is(ctx, file, opt.Lenient)
 	if err != nil {
@@ -169,7 +164,7 @@ func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input
 	case opt.Lenient && kind != Tree:
 		return openLenient(ctx, file, kind, opt.Limits)
 	}
-	return begin(ctx, file, opt.Limits, opt.inflate)
+	return begin(ctx, file, opt.Limits)
 }
 
 // advise adds to the error of a damaged file the advice to import it leniently.

@@ -30,7 +30,7 @@ const (
 // leading directory of any name. A file beside the leading directory, or beside the hosts'
 // directories, must be a host map.
 func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
-	in, err := begin(ctx, file, opt.Limits, opt.inflate)
+	in, err := begin(ctx, file, opt.Limits)
 	if err != nil {
 		return nil, err
 	}

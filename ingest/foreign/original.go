@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"strings"
@@ -54,13 +53,11 @@ func (c *conversion) originalHead(r *warcRecord) error {
 	if http, _, ok := cutHead(raw); ok && r.isHTTP() {
 		head = append(head, http...)
 	}
-	sum := sha256.Sum256(head)
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // UUID version 8 (RFC 9562)
 	about := ""
 	if id := r.get("WARC-Record-ID"); id != "" {
 		about = "WARC-Refers-To: " + id + "\r\n"
 	}
-	return c.others.add(r, fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%x-%x-%x-%x-%x>\r\n"+
+	return c.others.add(r, fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: %s\r\n"+
 		"WARC-Date: %s\r\nWARC-Target-URI: %s\r\n%sContent-Type: application/warc\r\nContent-Length: %d\r\n\r\n",
-		sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16], r.get("WARC-Date"), r.url(), about, len(head)), bytes.NewReader(head))
+		archive.RecordID(head), r.get("WARC-Date"), r.url(), about, len(head)), bytes.NewReader(head))
 }

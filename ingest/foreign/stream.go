@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"sheaf/internal/wire"
 )
@@ -35,15 +36,12 @@ type input struct {
 	file    *io.SectionReader // the WACZ itself
 }
 
-// inflater returns a reader that inflates a compressed file.
-type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
-
 // open returns an input for a file of the given size, compressed or not.
-func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*input, error) {
+func open(ctx context.Context, file io.Reader, size int64, limits Limits) (*input, error) {
 	s := &input{meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(source{ctx, s, file}, 256<<10)
 	var err error
-	if s.close, err = s.unpack(ctx, raw, inflate); err != nil {
+	if s.close, err = s.unpack(ctx, raw); err != nil {
 		return nil, s.reading(err, "")
 	}
 	return s, nil
@@ -51,13 +49,14 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 
 // unpack makes the input read raw, which may be in gzip, in Zstandard or uncompressed. The caller
 // must call closeIt.
-func (s *input) unpack(ctx context.Context, raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
+func (s *input) unpack(ctx context.Context, raw *bufio.Reader) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }
 	magic, err := raw.Peek(len(zstdMagic))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
+	inflate := newGunzip
 	if isZstd(magic) {
 		inflate = newZstd
 	}
@@ -133,6 +132,22 @@ func (s *input) line(limit int) (string, error) {
 		}
 		return string(line), err
 	}
+}
+
+// firstLine reads the first line of the next record without its end, and returns its offset, too. It
+// skips empty lines before it: two end a record of a WARC and one a record of an ARC, but some
+// writers wrote fewer or more. Behind the last record it returns io.EOF.
+func (s *input) firstLine() (line string, at int64, err error) {
+	for line == "" {
+		at = s.n
+		if line, err = s.line(maxLine); err == io.EOF && line == "" {
+			return "", at, s.ended(err)
+		} else if err != nil {
+			return "", at, s.reading(err, "")
+		}
+		line = strings.TrimRight(line, "\r\n")
+	}
+	return line, at, nil
 }
 
 func (s *input) count(n int, err error) error {

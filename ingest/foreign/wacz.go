@@ -205,7 +205,7 @@ func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	// The bytes that come out of the zip count too: entries may share bytes, or be compressed both
 	// by the zip and by gzip.
 	raw := bufio.NewReaderSize(checked{entry, c.meter}, 256<<10)
-	closeIt, err := in.unpack(c.ctx, raw, c.opt.inflate)
+	closeIt, err := in.unpack(c.ctx, raw)
 	if err != nil {
 		return in.reading(err, "")
 	}

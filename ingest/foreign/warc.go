@@ -23,24 +23,10 @@ var warcVersions = []string{"WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"}
 // nextRecord reads the header of the next record, or returns io.EOF. The previous record's block
 // must have been read.
 func (s *input) nextRecord() (*warcRecord, error) {
-	var line string
-	var err error
-	at := s.n
-	for { // two empty lines end a record, but some writers wrote one or more than two
-		if line, err = s.line(maxLine); err == io.EOF && line == "" {
-			if s.disk != nil {
-				return nil, s.disk
-			}
-			return nil, io.EOF
-		} else if err != nil {
-			return nil, s.reading(err, "")
-		}
-		if strings.TrimRight(line, "\r\n") != "" {
-			break
-		}
-		at = s.n
+	version, at, err := s.firstLine()
+	if err != nil {
+		return nil, err
 	}
-	version := strings.TrimRight(line, "\r\n")
 	if !slices.Contains(warcVersions, version) {
 		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record begins with %.40q, want WARC/1.0 or WARC/1.1", version)
 	}
