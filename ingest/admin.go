@@ -114,15 +114,10 @@ func (i *Ingest) Manifest(ctx context.Context, b *inbox.Batch) (*wire.Manifest, 
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrNotExist) {
 		return m, err
 	}
-	r, err := i.opt.Store.Open(ctx, wire.ManifestKey(b.Batch), 0, -1) // of a published batch
+	signed, err := store.ReadAll(ctx, i.opt.Store, wire.ManifestKey(b.Batch), 0, -1) // of a published batch
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	signed, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
 	if err != nil {
 		return nil, err
 	}

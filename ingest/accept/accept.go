@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -280,9 +277,8 @@ func digest(ctx context.Context, path string) (size int64, sum string, err error
 		return 0, "", err
 	}
 	defer f.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, stream.UntilDone(ctx, f))
-	return size, hex.EncodeToString(h.Sum(nil)), err
+	sum, size, err = wire.DigestOf(stream.UntilDone(ctx, f))
+	return size, sum, err
 }
 
 // Receipt returns the unsigned receipt of a batch, or nil if no batch with this ID was accepted.

@@ -3,7 +3,6 @@ package inbox
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -122,18 +122,7 @@ func (f *BatchFile) Tail() error {
 // Digest returns the SHA-256 of the whole file, in hex, and its size. It reads at most one byte
 // more than the batch should have.
 func (f *BatchFile) Digest(ctx context.Context) (digest string, size int64, err error) {
-	in := f.part(0, f.m.Size+1)
-	in.hash = sha256.New()
-	buf := make([]byte, readAhead)
-	for err == nil {
-		if err = context.Cause(ctx); err == nil {
-			_, err = in.Read(buf)
-		}
-	}
-	if err != io.EOF {
-		return "", 0, err
-	}
-	return in.sha256(), in.n, nil
+	return wire.DigestOf(bufio.NewReaderSize(stream.UntilDone(ctx, f.part(0, f.m.Size+1)), readAhead))
 }
 
 // Compare compares the digest of the whole file with the manifest. If they agree, it returns first,

@@ -96,12 +96,7 @@ func (e *Env) Manifest(ctx context.Context, b *Batch) (m *wire.Manifest, signed 
 	if b.Incoming == "" {
 		return e.Buffers.Manifest(b.ID)
 	}
-	r, err := e.Objects.Open(ctx, manifestKey(b.Incoming), 0, -1)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	if signed, err = io.ReadAll(io.LimitReader(r, wire.MaxManifest+1)); err != nil {
+	if signed, err = store.ReadAll(ctx, e.Objects, manifestKey(b.Incoming), 0, -1); err != nil {
 		return nil, nil, err
 	}
 	m, err = wire.PeekManifest(signed)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -267,12 +266,7 @@ func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byt
 	if !errors.Is(err, store.ErrExists) {
 		return wire.Digest(signed), err
 	}
-	r, err := p.opt.Store.Open(ctx, key, 0, -1)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	kept, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
+	kept, err := store.ReadAll(ctx, p.opt.Store, key, 0, -1)
 	if err != nil {
 		return "", err
 	}
