@@ -42,7 +42,6 @@ import (
 	"sheaf/ingest/inbox"
 	"sheaf/ingest/publish"
 	"sheaf/ingest/split"
-	"sheaf/internal/files"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 	"sheaf/internal/servicekey"
@@ -85,7 +84,7 @@ type Options struct {
 
 	// Boundary, if set, is called before and after each durable write, with the write's name from
 	// package inbox and "before" or "after". Fault tests end the process there.
-	Boundary files.Boundary
+	Boundary func(write, when string)
 }
 
 // Limits are settings with defaults. Zero values take the default.
