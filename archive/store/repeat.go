@@ -48,9 +48,9 @@ func (b *repeatable) rewind() error {
 	return err
 }
 
-// digest returns the SHA-256 of the body, in hexadecimal. It reads the body again if it can seek. Otherwise the
-// digest is known only if the whole body was read; before that, no store can have the object
-// either.
+// digest returns the SHA-256 of the body, in hexadecimal. It reads the body again if it can seek.
+// Otherwise the digest is known only if the whole body was read; before that, no store can have the
+// object either.
 func (b *repeatable) digest(size int64) (sum string, known bool, err error) {
 	if b.read != size && b.canRepeat() {
 		if err := b.rewind(); err != nil {

@@ -134,8 +134,8 @@ func (s *input) line(limit int) (string, error) {
 	}
 }
 
-// firstLine reads the first line of the next record without its end, and returns its offset, too. It
-// skips empty lines before it: two end a record of a WARC and one a record of an ARC, but some
+// firstLine reads the first line of the next record without its end, and returns its offset, too.
+// It skips empty lines before it: two end a record of a WARC and one a record of an ARC, but some
 // writers wrote fewer or more. Behind the last record it returns io.EOF.
 func (s *input) firstLine() (line string, at int64, err error) {
 	for line == "" {
