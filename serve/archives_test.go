@@ -31,7 +31,7 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	s.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page("http://www.waseda.ac.jp/", "waseda", at)}})
 	memo := cache.NewMemo(256 << 20)
-	from := &library.Library{Catalog: s.Catalog, Segments: &library.Segments{Store: s.Store, Memo: memo}, Memo: memo}
+	from := &library.Library{Catalog: s.Catalog, Segments: &library.Segments{Store: s.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(1 << 30)}
 	v, err := from.View(t.Context(), &account.Account{Name: "all", Domains: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)

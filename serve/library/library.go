@@ -20,7 +20,7 @@ type Library struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments
 	Memo     *cache.Memo // caches what is computed of both
-	Spools   *Spools     // keeps long texts; nil: each reader has them written again
+	Spools   *Spools     // keeps long texts
 	Log      *slog.Logger
 	Rules    *account.Rules // hide what not everybody may see; nil: nothing
 

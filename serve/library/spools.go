@@ -224,8 +224,9 @@ func NoSpace(err error) error {
 	return err
 }
 
-// spoolRanges are a document's bytes in a Spools. If the file is gone it is written again.
-type spoolRanges struct {
+// documentRanges are a document's bytes, in memory or in a Spools. If the file is gone it is written
+// again.
+type documentRanges struct {
 	*measured
 	spools *Spools
 	key    string
@@ -233,9 +234,9 @@ type spoolRanges struct {
 }
 
 // OpenRange implements Ranges.
-func (d spoolRanges) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if d.size <= maxHeld {
-		return d.held(off, n), nil
+func (d documentRanges) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	if int64(len(d.body)) == d.size {
+		return Bytes(d.body).OpenRange(ctx, off, n)
 	}
 	text, err := d.spools.open(ctx, d.key, d.write)
 	if err != nil {
