@@ -234,28 +234,19 @@ func whole(f *os.File, sum hash.Hash, want file) error {
 	return err
 }
 
-// verify reports whether the wanted file is there, by its SHA-256; false if that is not known.
+// verify reports whether the wanted file is there, by its SHA-256; false if that is not known: the
+// file may be undamaged, but another one.
 func verify(name string, want file) (bool, error) {
 	info, err := os.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != want.Size) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular() || info.Size() != want.Size || want.SHA256 == "":
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	if want.SHA256 == "" {
-		return false, nil // it may be undamaged, but another file
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return false, err
-	}
-	return hex.EncodeToString(sum.Sum(nil)) == strings.ToLower(want.SHA256), nil
+	return sound(name, want)
 }
 
 // sound reports whether a file is still as it was fetched.
