@@ -139,14 +139,8 @@ func (s *deliverer) hold(ctx context.Context, long time.Duration, list ...delive
 func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	now := s.table.now()
 	beyond := db.Millis(mailer.BeyondPauses(now))
-	var list []delivery
-	err = db.Each(ctx, s.table.db, func(rows *sql.Rows) error {
-		var d delivery
-		var due int64
-		err := rows.Scan(&d.id, &d.watch, &d.notice, &d.channel, &due, &d.attempts)
-		d.due = db.Time(due)
-		list = append(list, d)
-		return err
+	list, err := db.List(ctx, s.table.db, func(rows *sql.Rows, d *delivery) error {
+		return rows.Scan(&d.id, &d.watch, &d.notice, &d.channel, db.At(&d.due), &d.attempts)
 	}, `SELECT id, watch, notice, channel, due, attempts FROM watch_deliveries d
 		WHERE state = ? AND (due <= ? OR due > ? AND (attempts > 0 OR channel = ? OR notice = '')) AND `+notResting+` ORDER BY due, id LIMIT ?`,
 		waiting, db.Millis(now), beyond, byWebhook, db.Millis(now), beyond, claimAtOnce) // mails of notices may wait for weeks

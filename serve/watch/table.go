@@ -23,18 +23,15 @@ const collection = `COALESCE((SELECT CASE WHEN h.state = 'accepted' AND h.waitin
 	FROM hosts h WHERE h.name = watches.host), 'requested')`
 
 // watches returns the watches that the SQL condition where selects.
-func (t *table) watches(ctx context.Context, where string, args ...any) (list []*Watch, err error) {
-	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
-		w, created, once, saved := new(Watch), int64(0), int64(0), int64(0)
-		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped, &once, &saved, &w.Collection)
-		w.Waiting, w.Created, w.Once = w.confirm != "", db.Time(created), once != 0
-		if saved != 0 {
-			w.Saved = db.Time(saved)
-		}
-		list = append(list, w)
+func (t *table) watches(ctx context.Context, where string, args ...any) ([]*Watch, error) {
+	return db.List(ctx, t.db, func(rows *sql.Rows, to **Watch) error {
+		w := new(Watch)
+		*to = w
+		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret,
+			db.At(&w.Created), &w.MailStopped, &w.HookStopped, &w.Once, db.At(&w.Saved), &w.Collection)
+		w.Waiting = w.confirm != ""
 		return err
 	}, `SELECT `+watchColumns+`, `+collection+` FROM watches WHERE `+where, args...)
-	return list, err
 }
 
 // watch returns the watch with an ID, of any account. It fails with ErrNoWatch.
@@ -55,21 +52,14 @@ func one(list []*Watch, err error) (*Watch, error) {
 const noticeColumns = `id, watch, account, what, url, title, at, before, edition, found`
 
 // notices returns the notices that the SQL condition where selects, with their links.
-func (t *table) notices(ctx context.Context, where string, args ...any) (list []*Notice, err error) {
-	list = []*Notice{}
-	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
-		var at, before, found int64
+func (t *table) notices(ctx context.Context, where string, args ...any) ([]*Notice, error) {
+	return db.List(ctx, t.db, func(rows *sql.Rows, to **Notice) error {
 		n := new(Notice)
-		err := rows.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &n.Title, &at, &before, &n.Edition, &found)
-		n.At, n.Found = db.Time(at), db.Time(found)
-		if before != 0 {
-			n.Before = db.Time(before)
-		}
+		*to = n
+		err := rows.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &n.Title, db.At(&n.At), db.At(&n.Before), &n.Edition, db.At(&n.Found))
 		n.link(t.base)
-		list = append(list, n)
 		return err
 	}, `SELECT `+noticeColumns+` FROM watch_notices WHERE `+where, args...)
-	return list, err
 }
 
 // notice returns a notice; nil if it was deleted.

@@ -175,8 +175,8 @@ func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, a
 		var id, why string
 		var by channel
 		var is state
-		var due int64
-		if err := rows.Scan(&id, &by, &is, &due, &why); err != nil {
+		var due time.Time
+		if err := rows.Scan(&id, &by, &is, db.At(&due), &why); err != nil {
 			return err
 		}
 		w := byID[id]
@@ -195,7 +195,7 @@ func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, a
 			return nil
 		}
 		if f.Waiting++; f.Next.IsZero() {
-			f.Next = db.Time(due)
+			f.Next = due
 		}
 		return nil
 	}, `SELECT d.watch, d.channel, d.state, d.due, d.error FROM watch_deliveries d
