@@ -17,29 +17,37 @@ import (
 
 // Bundle is a finished bundle. It does not change.
 type Bundle struct {
-	form    library.Form
-	pieces  []piece
-	start   []byte // before the pieces
-	end     []byte // behind them
-	sum     archive.Stretch
-	size    int64
-	etag    string
-	records int64
-	taken   map[string]int // number of take-downs, by host that has any
-	scope   string         // of the account for which it was put together
-	version int64          // of the catalog from which it was put together
-	at      time.Time      // when that version was published
+	bundleHead
+	form   library.Form
+	pieces []piece
+	start  []byte // before the pieces
+	end    []byte // behind them
+	size   int64
+}
+
+// bundleHead is what is stored of a bundle besides its pieces.
+type bundleHead struct {
+	Format  int             `json:"format"` // 1
+	Form    string          `json:"form"`   // its suffix
+	Sum     archive.Stretch `json:"sum"`
+	ETag    string          `json:"etag"`
+	Records int64           `json:"records"`
+	Pieces  int             `json:"pieces"`          // their number
+	Taken   map[string]int  `json:"taken,omitempty"` // number of take-downs, by host that has any
+	Scope   string          `json:"scope"`           // of the account for which it was put together
+	Version int64           `json:"version"`         // of the catalog from which it was put together
+	At      time.Time       `json:"at"`              // when that version was published
 }
 
 // piece is what a bundle has of one segment.
 type piece struct {
-	segment catalog.SegmentEntry // as far as it is needed to find the bytes
-	cells   []byte               // ascending numbers of cells: their differences, as uvarints
-	end     int64                // where the piece ends in the file
+	Segment catalog.SegmentEntry `json:"line"`  // as far as it is needed to find the bytes
+	Cells   []byte               `json:"cells"` // ascending numbers of cells: their differences, as uvarints
+	End     int64                `json:"end"`   // where the piece ends in the file
 }
 
 // Records returns how many records the bundle has, with the pages that revisits refer to.
-func (b *Bundle) Records() int64 { return b.records }
+func (b *Bundle) Records() int64 { return b.bundleHead.Records }
 
 // Size returns the file's length in bytes.
 func (b *Bundle) Size() int64 { return b.size }
@@ -48,29 +56,29 @@ func (b *Bundle) Size() int64 { return b.size }
 func (b *Bundle) memory() int64 {
 	n := int64(1024)
 	for i := range b.pieces {
-		n += int64(len(b.pieces[i].cells)) + 400
+		n += int64(len(b.pieces[i].Cells)) + 400
 	}
 	return n
 }
 
 // frame puts start and end around the pieces.
 func (b *Bundle) frame(sum archive.Stretch) {
-	b.sum = sum
+	b.Sum = sum
 	b.start, b.end = sum.Frame(b.form.Kind)
 	b.size = int64(len(b.start)) + sum.Size + int64(len(b.end))
 }
 
 // check fails with library.ErrChanged if not all of the bundle may be given out now.
 func (b *Bundle) check(v *library.AccountView) error {
-	if !v.Sees(b.scope) {
+	if !v.Sees(b.Scope) {
 		return library.ErrChanged
 	}
-	if v.Snap.Version() == b.version {
+	if v.Snap.Version() == b.Version {
 		return nil
 	}
 	for i := range b.pieces {
-		host := b.pieces[i].segment.Host
-		if len(v.Snap.Tombstones(host)) != b.taken[host] {
+		host := b.pieces[i].Segment.Host
+		if len(v.Snap.Tombstones(host)) != b.Taken[host] {
 			return fmt.Errorf("%s: %w", host, library.ErrChanged)
 		}
 	}
@@ -119,7 +127,7 @@ func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name 
 		return nil, err
 	}
 	return library.Open(ctx, &library.Entry{
-		Node: library.Node{Name: name, Size: b.size, ETag: b.etag, Type: b.form.Type, Modified: library.Seconds(b.at)},
+		Node: library.Node{Name: name, Size: b.size, ETag: b.ETag, Type: b.form.Type, Modified: library.Seconds(b.At)},
 		Open: func(context.Context) (library.Ranges, error) { return x.ranges(b), nil },
 	}, x.Access, a, v.Release)
 }
@@ -131,25 +139,25 @@ func (x *Bundles) ranges(b *Bundle) *library.Joined {
 		if begin = int64(len(b.start)); off < begin {
 			return library.Bytes(b.start), 0, begin, nil
 		}
-		i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].end > off })
+		i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].End > off })
 		if i > 0 {
-			begin = b.pieces[i-1].end
+			begin = b.pieces[i-1].End
 		}
 		if i == len(b.pieces) {
 			return library.Bytes(b.end), begin, b.size, nil
 		}
 		p := &b.pieces[i]
-		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
-			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.segment, p.numbers())
+		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.ETag), func(ctx context.Context) (*archive.View, int64, error) {
+			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.Segment, p.numbers())
 			if err != nil {
 				return nil, 0, err
 			}
 			return view, view.Held(), nil
 		})
-		if err == nil && view.Size() != p.end-begin {
-			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.segment.Host, view.Size(), p.end-begin)
+		if err == nil && view.Size() != p.End-begin {
+			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.Segment.Host, view.Size(), p.End-begin)
 		}
-		return view, begin, p.end, err
+		return view, begin, p.End, err
 	}}
 }
 
@@ -164,9 +172,9 @@ func stretch(ctx context.Context, segments *library.Segments, kind archive.ViewK
 
 // numbers decodes the numbers of the piece's cells, which ascend.
 func (p *piece) numbers() []int {
-	cells := make([]int, 0, len(p.cells))
+	cells := make([]int, 0, len(p.Cells))
 	at := 0
-	for rest := p.cells; len(rest) > 0; {
+	for rest := p.Cells; len(rest) > 0; {
 		step, n := binary.Uvarint(rest)
 		if n <= 0 {
 			return cells // does not happen: this program wrote them

@@ -52,7 +52,7 @@ func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*
 	defer v.Release()
 	return &Builder{
 		segments: x.Archive.Segments,
-		bundle:   &Bundle{form: form, taken: make(map[string]int), scope: v.Sight()},
+		bundle:   &Bundle{form: form, bundleHead: bundleHead{Taken: make(map[string]int), Scope: v.Sight()}},
 		waiting:  make(map[int64]*waiting),
 	}, nil
 }
@@ -60,8 +60,8 @@ func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*
 // Add adds a record. The record may wait in memory until Finish.
 func (b *Builder) Add(ctx context.Context, c *records.Capture) error {
 	h := c.Host()
-	if b.bundle.version == 0 {
-		b.bundle.version, b.bundle.at = h.Version, h.Published
+	if b.bundle.Version == 0 {
+		b.bundle.Version, b.bundle.At = h.Version, h.Published
 	}
 	w := b.waiting[c.Segment.Seq]
 	if w == nil {
@@ -72,7 +72,7 @@ func (b *Builder) Add(ctx context.Context, c *records.Capture) error {
 		}}
 		b.waiting[s.Seq] = w
 		if h.Tombstones > 0 {
-			b.bundle.taken[s.Host] = h.Tombstones
+			b.bundle.Taken[s.Host] = h.Tombstones
 		}
 	}
 	w.offsets = append(w.offsets, c.Offset)
@@ -103,7 +103,7 @@ func (b *Builder) addPiece(ctx context.Context, w *waiting) error {
 		return err
 	}
 	slices.Sort(w.offsets)
-	p := piece{segment: w.segment}
+	p := piece{Segment: w.segment}
 	var cells []int
 	last := 0
 	for _, offset := range slices.Compact(w.offsets) {
@@ -111,7 +111,7 @@ func (b *Builder) addPiece(ctx context.Context, w *waiting) error {
 		if !ok {
 			return fmt.Errorf("bundle: %s has no cell at %d", w.segment.Host, offset)
 		}
-		p.cells = binary.AppendUvarint(p.cells, uint64(n-last))
+		p.Cells = binary.AppendUvarint(p.Cells, uint64(n-last))
 		cells, last = append(cells, n), n
 	}
 	_, sum, err := stretch(ctx, b.segments, b.bundle.form.Kind, w.segment, cells)
@@ -119,12 +119,12 @@ func (b *Builder) addPiece(ctx context.Context, w *waiting) error {
 		return err
 	}
 	b.sum = b.sum.Join(sum)
-	p.end = b.sum.Size
-	b.bundle.records += int64(len(cells))
+	p.End = b.sum.Size
+	b.bundle.bundleHead.Records += int64(len(cells))
 	b.bundle.pieces = append(b.bundle.pieces, p)
 	d := sha256.New()
 	fmt.Fprintf(d, "%x %s %d\n", b.digest, w.segment.SHA256, len(cells))
-	d.Write(p.cells)
+	d.Write(p.Cells)
 	b.digest = d.Sum(nil)
 	return nil
 }
@@ -137,8 +137,8 @@ func (b *Builder) Finish(ctx context.Context) (*Bundle, error) {
 	of := b.bundle
 	of.frame(b.sum)
 	for i := range of.pieces {
-		of.pieces[i].end += int64(len(of.start))
+		of.pieces[i].End += int64(len(of.start))
 	}
-	of.etag = fmt.Sprintf(`"%s-gathered1-%s"`, of.form.Kind, hex.EncodeToString(b.digest[:min(16, len(b.digest))]))
+	of.ETag = fmt.Sprintf(`"%s-gathered1-%s"`, of.form.Kind, hex.EncodeToString(b.digest[:min(16, len(b.digest))]))
 	return of, nil
 }

@@ -92,15 +92,12 @@ func (j *Jobs) Create(ctx context.Context, account, form, parameters string, lis
 	case open >= maxOpenJobs:
 		return nil, ErrTooManyJobs
 	}
-	id := strings.ToLower(rand.Text())
+	id, hasList := strings.ToLower(rand.Text()), 0
 	if list != nil {
+		hasList = 1
 		if err := j.store.Put(ctx, listKey(id), bytes.NewReader(list), int64(len(list))); err != nil {
 			return nil, fmt.Errorf("jobs: %w", err)
 		}
-	}
-	hasList := 0
-	if list != nil {
-		hasList = 1
 	}
 	_, err = j.db.ExecContext(ctx, `INSERT INTO jobs (id, account, form, query, list, state, created) VALUES (?, ?, ?, ?, ?, 'queued', ?)`,
 		id, account, form, parameters, hasList, db.Millis(time.Now()))
@@ -118,9 +115,7 @@ const columns = `id, account, form, query, list, state, created, worker, finishe
 
 func scan(row interface{ Scan(...any) error }) (*Job, error) {
 	var job Job
-	var list int64
-	err := row.Scan(&job.ID, &job.Account, &job.Form, &job.Query, &list, &job.State, db.At(&job.Created), &job.worker, db.At(&job.Finished), &job.Scanned, &job.Records, &job.Bytes, &job.Problem)
-	job.list = list != 0
+	err := row.Scan(&job.ID, &job.Account, &job.Form, &job.Query, &job.list, &job.State, db.At(&job.Created), &job.worker, db.At(&job.Finished), &job.Scanned, &job.Records, &job.Bytes, &job.Problem)
 	return &job, err
 }
 
