@@ -10,10 +10,10 @@ import (
 // Position is a row's place in the order of the index: by URL key, time, sequence number and place
 // in the segment. It depends on the record alone.
 type Position struct {
-	Key    string // URL key
-	Time   time.Time
-	Seq    int64 // sequence number of the catalog's entry
-	Offset int64 // of the record's cell in its segment
+	Key    string    `json:"k,omitempty"` // URL key
+	Time   time.Time `json:"w,omitzero"`
+	Seq    int64     `json:"s,omitempty"` // sequence number of the catalog's entry
+	Offset int64     `json:"o,omitempty"` // of the record's cell in its segment
 }
 
 // Compare returns a negative number if p is before q, 0 if they are equal, and otherwise a positive

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"sheaf/archive/urlindex"
 )
 
 // ErrCursorExpired says that a cursor is too old to continue.
@@ -21,38 +19,12 @@ const CursorLife = 7 * 24 * time.Hour
 // Cursor is where to continue a query: a position in the order of records, and the collapses'
 // state.
 type Cursor struct {
-	Query  string    `json:"q"` // identifies the query; see Query.id
-	Issued int64     `json:"i"` // seconds since 1970
-	Target int       `json:"t,omitempty"`
-	Host   string    `json:"h,omitempty"`
-	Key    string    `json:"k,omitempty"`
-	Time   time.Time `json:"w,omitzero"`
-	Seq    int64     `json:"s,omitempty"`
-	Offset int64     `json:"o,omitempty"`
-	Marks  []string  `json:"m,omitempty"` // of each collapse
-	Skip   int       `json:"n,omitempty"` // records still to be skipped
-	Until  *PageEnd  `json:"u,omitempty"` // end of the page that the cursor is within
-}
-
-// PageEnd is the position after a page's last record.
-type PageEnd struct {
-	Host string    `json:"h,omitempty"`
-	Key  string    `json:"k,omitempty"`
-	Time time.Time `json:"w,omitzero"`
-}
-
-func (e *PageEnd) position() *Position {
-	if e == nil {
-		return nil
-	}
-	return &Position{Host: e.Host, Position: urlindex.Position{Key: e.Key, Time: e.Time}}
-}
-
-func pageEnd(p *Position) *PageEnd {
-	if p == nil {
-		return nil
-	}
-	return &PageEnd{p.Host, p.Key, p.Time}
+	Query  string `json:"q"` // identifies the query; see Query.id
+	Issued int64  `json:"i"` // seconds since 1970
+	Position
+	Marks []string  `json:"m,omitempty"` // of each collapse
+	Skip  int       `json:"n,omitempty"` // records still to be skipped
+	Until *Position `json:"u,omitempty"` // end of the page that the cursor is within
 }
 
 func (c *Cursor) String() string {
@@ -61,10 +33,6 @@ func (c *Cursor) String() string {
 		return "" // cannot happen for the times of records
 	}
 	return base64.RawURLEncoding.EncodeToString(data)
-}
-
-func (c *Cursor) position() *Position {
-	return &Position{c.Target, c.Host, urlindex.Position{Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}}
 }
 
 // parseCursor parses the result of String.

@@ -94,7 +94,7 @@ func (q *Query) cut(ctx context.Context, from *Records, a *account.Account) (cut
 // has the end of its page.
 func (q *Query) bound(ctx context.Context, from *Records, a *account.Account, search *Search) (ok bool, err error) {
 	if q.Cursor != nil {
-		search.Until = q.Cursor.Until.position()
+		search.Until = q.Cursor.Until
 		return true, nil
 	}
 	if !q.Paged() {

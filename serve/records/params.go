@@ -346,7 +346,7 @@ func (p *parser) cursor() {
 		})
 	}
 	if c := p.query.Cursor; c != nil {
-		p.query.Search.After = c.position()
+		p.query.Search.After = &c.Position
 	}
 }
 

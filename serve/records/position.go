@@ -10,8 +10,8 @@ import (
 // Position is a record's place in the order of a search. It depends on nothing else in the search,
 // and stays what it is whatever is published.
 type Position struct {
-	Target            int    // index in Search.Targets
-	Host              string // catalog.Key of the host; "" if the target is one site
+	Target            int    `json:"t,omitempty"` // index in Search.Targets
+	Host              string `json:"h,omitempty"` // catalog.Key of the host; "" if the target is one site
 	urlindex.Position        // within the site or host
 }
 

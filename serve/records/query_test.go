@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
 	"sheaf/serve/library"
 )
@@ -97,11 +98,11 @@ func TestCursorExpires(t *testing.T) {
 		{time.Now().Add(-CursorLife - time.Hour), ErrCursorExpired},
 		{time.Now().Add(2 * time.Hour), new(ParamError)},
 	} {
-		cursor := Cursor{Query: q.id(), Issued: c.issued.Unix(), Host: "jp,example", Key: "jp,example)/", Time: c.issued.UTC().Round(0), Seq: 3, Offset: 700}
+		cursor := Cursor{Query: q.id(), Issued: c.issued.Unix(), Position: Position{Host: "jp,example", Position: urlindex.Position{Key: "jp,example)/", Time: c.issued.UTC().Round(0), Seq: 3, Offset: 700}}}
 		again, err := ParseQuery(url.Values{"url": {"*.jp"}, "fl": {"digest"}, "cursor": {cursor.String()}}, nil)
 		var parameter *ParamError
 		switch {
-		case c.want == nil && (err != nil || *again.Search.After != *cursor.position()):
+		case c.want == nil && (err != nil || *again.Search.After != cursor.Position):
 			t.Errorf("%v: %v", c.issued, err)
 		case errors.Is(c.want, ErrCursorExpired) && !errors.Is(err, ErrCursorExpired):
 			t.Errorf("%v: %v", c.issued, err)
@@ -165,7 +166,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add((&Cursor{Query: "0011223344556677", Issued: 1, Key: "jp,a)/", Time: time.Unix(9, 9).UTC(), Marks: []string{"x"}}).String())
+	f.Add((&Cursor{Query: "0011223344556677", Issued: 1, Position: Position{Position: urlindex.Position{Key: "jp,a)/", Time: time.Unix(9, 9).UTC()}}, Marks: []string{"x"}}).String())
 	f.Add("e30")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseCursor(text)

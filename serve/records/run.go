@@ -79,7 +79,7 @@ func (q *Query) run(ctx context.Context, from *Records, a *account.Account, b Bu
 		return nil, err
 	}
 	if q.Cursor != nil {
-		r.done, r.skip = *q.Cursor.position(), q.Cursor.Skip
+		r.done, r.skip = q.Cursor.Position, q.Cursor.Skip
 		copy(r.marks, q.Cursor.Marks)
 		if q.counters.dupes { // the query is for one URL: its earlier records are counted again
 			r.until, search.After = search.After, nil
@@ -143,10 +143,7 @@ func (r *runner) pause(at Position) error {
 
 // cursor returns where to continue. until is the end of the page, if the query is for one.
 func (r *runner) cursor(until *Position) *Cursor {
-	return &Cursor{
-		Query: r.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
-		Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip, Until: pageEnd(until),
-	}
+	return &Cursor{Query: r.id(), Issued: time.Now().Unix(), Position: r.done, Marks: r.marks, Skip: r.skip, Until: until}
 }
 
 // pass reports whether a record passes all filters.
