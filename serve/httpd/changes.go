@@ -27,7 +27,7 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 	}
 	leave := func() {}
 	if in.Wait > 0 {
-		if leave, err = q.Limits.Poll(r, a); err != nil {
+		if leave, err = q.Limits.Polls.Enter(r, a); err != nil {
 			return err
 		}
 		defer leave()

@@ -57,7 +57,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 		return err
 	}
 	defer release()
-	leave, err := j.limits.List(r, a)
+	leave, err := j.limits.Lists.Enter(r, a)
 	if err != nil {
 		return err
 	}

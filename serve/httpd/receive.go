@@ -33,7 +33,7 @@ func (q *Queries) search(h func(w http.ResponseWriter, r *http.Request, a *accou
 
 // receive reads the body of a request, which may be a list, before the request gets a place. So a
 // slow client keeps no place. A body longer than guard.SpoolMemory goes to a file, and counts in
-// Limits.Body while it comes. The body can be read again until release is called.
+// Limits.Bodies while it comes. The body can be read again until release is called.
 func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *account.Account) (release func(), err error) {
 	if r.Method != http.MethodPost {
 		return func() {}, nil
@@ -50,7 +50,7 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 		}
 	}()
 	if _, err := io.CopyN(body, from, guard.SpoolMemory); err == nil { // there may be more
-		leave, err := limits.Body(r, a)
+		leave, err := limits.Bodies.Enter(r, a)
 		if err != nil {
 			return nil, err
 		}

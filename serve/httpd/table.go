@@ -35,7 +35,7 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 
 func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *results.Table, name string) error {
 	if table.Size() > guard.SpoolMemory {
-		leave, err := q.Limits.Answer(r, a)
+		leave, err := q.Limits.Answers.Enter(r, a)
 		if err != nil {
 			return err
 		}

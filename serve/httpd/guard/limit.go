@@ -41,16 +41,22 @@ func allSearches() int { return 4 * max(2, runtime.GOMAXPROCS(0)) }
 // while the machine works for it: not while its body comes, nor while its answer is sent. So a slow
 // client delays only itself. The methods, and each leave that they return, may be called
 // concurrently. A leave may be called again.
-type Limits struct{ searches, lists, polls, bodies, answers *gate }
+type Limits struct {
+	searches *Gate
+	Lists    *Gate // of requests that parse a list, and search or not
+	Polls    *Gate // of requests that wait for changes
+	Bodies   *Gate // of requests whose long body is received
+	Answers  *Gate // of long answers, which take room on the disk however slowly they are read
+}
 
 // NewLimits returns limits that all handlers of a service must share.
 func NewLimits() *Limits {
 	return &Limits{
 		searches: newGate(accountSearches, allSearches(), "searches", "searches"),
-		lists:    newGate(accountLists, allLists, "searches for a list", "lists"),
-		polls:    newGate(accountPolls, allPolls, "requests that wait for changes", "waits"),
-		bodies:   newGate(accountBodies, allBodies, "long lists on their way", "bodies"),
-		answers:  newGate(accountAnswers, allAnswers, "long answers on their way", "answers"),
+		Lists:    newGate(accountLists, allLists, "searches for a list", "lists"),
+		Polls:    newGate(accountPolls, allPolls, "requests that wait for changes", "waits"),
+		Bodies:   newGate(accountBodies, allBodies, "long lists on their way", "bodies"),
+		Answers:  newGate(accountAnswers, allAnswers, "long answers on their way", "answers"),
 	}
 }
 
@@ -58,13 +64,13 @@ func NewLimits() *Limits {
 // receiving the body, which may be a list, and before parsing it.
 func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err error) {
 	if r.Method != http.MethodPost {
-		return l.searches.enter(r, a)
+		return l.searches.Enter(r, a)
 	}
-	leaveLists, err := l.lists.enter(r, a)
+	leaveLists, err := l.Lists.Enter(r, a)
 	if err != nil {
 		return nil, err
 	}
-	leaveSearches, err := l.searches.enter(r, a)
+	leaveSearches, err := l.searches.Enter(r, a)
 	if err != nil {
 		leaveLists()
 		return nil, err
@@ -72,32 +78,8 @@ func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err 
 	return func() { leaveSearches(); leaveLists() }, nil
 }
 
-// List counts a request that parses a list and does not search, until leave is called. It fails
-// with the problem to answer.
-func (l *Limits) List(r *http.Request, a *account.Account) (leave func(), err error) {
-	return l.lists.enter(r, a)
-}
-
-// Poll counts a request that waits for changes, until leave is called. It fails with the problem to
-// answer.
-func (l *Limits) Poll(r *http.Request, a *account.Account) (leave func(), err error) {
-	return l.polls.enter(r, a)
-}
-
-// Body counts a request whose long body is received, until leave is called. It fails with the
-// problem to answer.
-func (l *Limits) Body(r *http.Request, a *account.Account) (leave func(), err error) {
-	return l.bodies.enter(r, a)
-}
-
-// Answer counts a long answer until leave is called, since it takes room on the disk however slowly
-// it is read. It fails with the problem to answer.
-func (l *Limits) Answer(r *http.Request, a *account.Account) (leave func(), err error) {
-	return l.answers.enter(r, a)
-}
-
-// gate lets a bounded number of requests of one kind in.
-type gate struct {
+// Gate lets a bounded number of requests of one kind in.
+type Gate struct {
 	perAccount, total int
 	what              string // name of the requests, in the plural
 	reason            string // of a problem, for programs
@@ -108,14 +90,14 @@ type gate struct {
 	all    int
 }
 
-func newGate(perAccount, total int, what, reason string) *gate {
-	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int), around: make(map[netip.Prefix]int)}
+func newGate(perAccount, total int, what, reason string) *Gate {
+	return &Gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int), around: make(map[netip.Prefix]int)}
 }
 
-// enter lets a request in, or fails with the problem to answer. A neighbourhood gets half of the
-// places at most. The last quarter is for accounts without a place, so that a few accounts cannot
-// fill all.
-func (g *gate) enter(r *http.Request, a *account.Account) (leave func(), err error) {
+// Enter lets a request in until leave is called, or fails with the problem to answer. A
+// neighbourhood gets half of the places at most. The last quarter is for accounts without a place,
+// so that a few accounts cannot fill all.
+func (g *Gate) Enter(r *http.Request, a *account.Account) (leave func(), err error) {
 	client := peer.Addr(r.RemoteAddr)
 	payer, around := a.Name, peer.Neighbourhood(client)
 	if payer == account.Anonymous {

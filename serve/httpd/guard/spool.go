@@ -44,9 +44,10 @@ func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
 	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
 
-// Spool returns a Spool for the answer to a request. While it has a file, it counts as an Answer.
+// Spool returns a Spool for the answer to a request. While it has a file, it counts in
+// Limits.Answers.
 func (l *Limits) Spool(r *http.Request, a *account.Account, gzip bool) *Spool {
-	return NewSpool(gzip, func() (func(), error) { return l.Answer(r, a) })
+	return NewSpool(gzip, func() (func(), error) { return l.Answers.Enter(r, a) })
 }
 
 // Write adds a part of the answer. The first part's length decides whether the answer is worth
