@@ -2,13 +2,9 @@ package library
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"sync"
@@ -114,7 +110,14 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 		s.release(text)
 		return text, nil
 	}
-	w := &spoolWriter{spools: s, digest: sha256.New()}
+	reserved := int64(0) // bytes of the file
+	w := NewTempFile(maxHeld, func(size int64) error {
+		err := s.reserve(size - reserved)
+		if err == nil {
+			reserved = size
+		}
+		return err
+	})
 	out := bufio.NewWriterSize(w, 64<<10)
 	err := write(ctx, out)
 	if err == nil {
@@ -123,23 +126,24 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.bytes -= w.reserved
+		s.bytes -= reserved
 		if err = NoSpace(err); errors.Is(err, ErrNoSpace) {
 			for s.dropOldest() { // so that there is room when the caller comes again
 			}
 		}
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, w.Close())
 	}
 	if already := s.files[key]; already != nil {
-		s.bytes -= w.reserved
-		return already, w.close()
+		s.bytes -= reserved
+		return already, w.Close()
 	}
-	text := &spooled{measured: measured{size: w.size, sha256: hex.EncodeToString(w.digest.Sum(nil)), body: w.body.Bytes()}, file: w.file}
-	if text.file != nil {
-		text.body = nil
-		s.clock++
-		text.used, s.files[key] = s.clock, text
+	text := &spooled{measured: measured{size: w.Size, sha256: w.SHA256()}, file: w.file}
+	if w.InMemory() {
+		text.body = w.body.Bytes()
+		return text, nil
 	}
+	s.clock++
+	text.used, s.files[key] = s.clock, text
 	return text, nil
 }
 
@@ -173,46 +177,6 @@ func (s *Spools) dropOldest() bool {
 	s.bytes -= text.size
 	text.file.Close() // nothing of it is needed any more
 	return true
-}
-
-// spoolWriter writes one text. A text longer than maxHeld goes to a file.
-type spoolWriter struct {
-	spools   *Spools
-	digest   hash.Hash
-	size     int64
-	body     bytes.Buffer
-	file     *os.File
-	reserved int64 // bytes of the file
-}
-
-func (w *spoolWriter) Write(p []byte) (int, error) {
-	w.digest.Write(p)
-	if w.size += int64(len(p)); w.size <= maxHeld {
-		return w.body.Write(p)
-	}
-	if more := w.size - w.reserved; more > 0 {
-		if err := w.spools.reserve(more); err != nil {
-			return 0, err
-		}
-		w.reserved = w.size
-	}
-	if w.file == nil {
-		var err error
-		if w.file, err = files.Nameless(""); err != nil {
-			return 0, err
-		}
-		if _, err := w.body.WriteTo(w.file); err != nil {
-			return 0, err
-		}
-	}
-	return w.file.Write(p)
-}
-
-func (w *spoolWriter) close() error {
-	if w.file == nil {
-		return nil
-	}
-	return w.file.Close()
 }
 
 // NoSpace adds ErrNoSpace to the error of a full disk or quota. It returns other errors as they

@@ -129,14 +129,11 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	}
 	t := &Table{tableHead: tableHead{Format: 1, Scope: v.Sight(), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
 	v.Release()
-	file, err := library.NewTempFile(func(to io.Writer) (err error) {
-		t.Rows, err = fill(to)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
+	file := library.NewTempFile(0, nil)
+	if t.Rows, err = fill(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("table: %w", err), file.Close())
 	}
-	t.tableHead.Size, t.SHA256, t.ranges, t.cost = file.Size, file.SHA256, file, file.Size+headCost
+	t.tableHead.Size, t.SHA256, t.ranges, t.cost = file.Size, file.SHA256(), file, file.Size+headCost
 	return t, nil
 }
 
