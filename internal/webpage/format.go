@@ -18,9 +18,6 @@ func (Page) Number(n any) string {
 // Bytes formats a number of bytes with a decimal unit: 999 B, 1.2 MB, 45 GB.
 func (Page) Bytes(n int64) string { return amount(float64(n)) + "B" }
 
-// BytesOf is Bytes for the amounts of a Chart.
-func (Page) BytesOf(n float64) string { return amount(n) + "B" }
-
 // Rate formats a rate in bytes a second, with a decimal unit.
 func (Page) Rate(perSecond float64) string { return amount(perSecond) + "B/s" }
 
