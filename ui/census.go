@@ -140,16 +140,5 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 	}
 }
 
-// placesOf returns the places of an account's domains in the tree.
-func placesOf(a *account.Account) (places []string) {
-	for _, d := range a.Domains {
-		if d == "*" {
-			return []string{""}
-		}
-		places = append(places, naming.HostPath(d))
-	}
-	return places
-}
-
 // browsePath returns the path of the page of a host or domain.
 func browsePath(name string) string { return "/browse/" + naming.HostPath(name) + "/" }

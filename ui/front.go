@@ -115,7 +115,7 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 		days, pages = append(days, d.Day), append(pages, float64(d.Records))
 	}
 	p.Hosts = counts[""].Hosts
-	for _, place := range placesOf(p.Account) {
+	for _, place := range p.Account.Scope() {
 		p.Yours += counts[place].Hosts
 	}
 	if p.Yours == p.Hosts {

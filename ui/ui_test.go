@@ -77,7 +77,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	testkit.Must(t, err)
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	testkit.Must(t, err)
-	_, _, err = accounts.Create(t.Context(), account.Account{Name: "reader", Domains: []string{"jp"}}, "reader's password")
+	_, _, err = accounts.Create(t.Context(), account.Account{Name: "reader", Domains: []string{"jp", "ac.jp"}}, "reader's password")
 	testkit.Must(t, err)
 	watches, err := watch.New(watch.Options{DB: site.DB, Records: site.Library.Records, Account: accounts.Find})
 	testkit.Must(t, err)
@@ -158,7 +158,7 @@ func TestFrontPageTellsProgramsTheSame(t *testing.T) {
 	var theirs ui.Front
 	testkit.Must(t, json.NewDecoder(resp.Body).Decode(&theirs))
 	if theirs.Hosts != 5 || theirs.Yours != 4 {
-		t.Errorf("an account of jp is told of %d hosts, %d of them its own; want 5 and 4", theirs.Hosts, theirs.Yours)
+		t.Errorf("an account of jp and ac.jp is told of %d hosts, %d of them its own; want 5 and 4", theirs.Hosts, theirs.Yours)
 	}
 	status, page := get(t, base+"/")
 	if status != http.StatusOK || !strings.Contains(page, "Kokubunji Web Archive") {
