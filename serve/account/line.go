@@ -1,30 +1,28 @@
 package account
 
 import (
-	"container/heap"
 	"context"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 )
 
 // line shares a rate among accounts: see the package comment.
 type line struct {
-	mu     sync.Mutex // guards what follows, and account.end
-	queue  queue
+	mu     sync.Mutex  // guards what follows, and account.end
+	queue  []*request  // by tag, then as they came
 	now    float64     // the tag served last
 	free   time.Time   // when the next piece may pass
 	rate   int64       // bytes a second, as given by the last caller
 	waking *time.Timer // calls serve at free; nil if nobody waits
-	count  uint64
 }
 
 // request is a piece that waits for its turn.
 type request struct {
 	tag   float64 // start of the piece in virtual time, in bytes
-	order uint64  // of arrival, to order equal tags
 	bytes int64
 	turn  chan struct{} // closed when the piece may pass
-	at    int           // index in the queue; -1: not in it
 }
 
 // wait waits for an account's turn to send n bytes over the line, at rate bytes a second.
@@ -32,9 +30,9 @@ func (l *line) wait(ctx context.Context, a *account, n, rate int64) error {
 	l.mu.Lock()
 	start := max(l.now, a.end)
 	a.end = start + float64(n)
-	l.count++
-	r := &request{tag: start, order: l.count, bytes: n, turn: make(chan struct{})}
-	heap.Push(&l.queue, r)
+	r := &request{tag: start, bytes: n, turn: make(chan struct{})}
+	at := sort.Search(len(l.queue), func(i int) bool { return l.queue[i].tag > start })
+	l.queue = slices.Insert(l.queue, at, r)
 	l.rate = rate
 	l.serve()
 	l.mu.Unlock()
@@ -44,9 +42,7 @@ func (l *line) wait(ctx context.Context, a *account, n, rate int64) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if r.at >= 0 {
-			heap.Remove(&l.queue, r.at)
-		}
+		l.queue = slices.DeleteFunc(l.queue, func(q *request) bool { return q == r })
 		return context.Cause(ctx)
 	}
 }
@@ -58,7 +54,8 @@ func (l *line) serve() {
 		l.free = early
 	}
 	for len(l.queue) > 0 && !l.free.After(now) {
-		r := heap.Pop(&l.queue).(*request)
+		r := l.queue[0]
+		l.queue = slices.Delete(l.queue, 0, 1)
 		l.now = r.tag
 		l.free = l.free.Add(time.Duration(float64(r.bytes) / float64(l.rate) * float64(time.Second)))
 		close(r.turn)
@@ -72,32 +69,4 @@ func (l *line) serve() {
 		l.waking = nil
 		l.serve()
 	})
-}
-
-// queue is a heap of requests by tag.
-type queue []*request
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	if q[i].tag != q[j].tag {
-		return q[i].tag < q[j].tag
-	}
-	return q[i].order < q[j].order
-}
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
-}
-func (q *queue) Push(x any) {
-	r := x.(*request)
-	r.at = len(*q)
-	*q = append(*q, r)
-}
-func (q *queue) Pop() any {
-	old := *q
-	r := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	r.at = -1
-	return r
 }
