@@ -62,9 +62,6 @@ func (r *Records) Search(ctx context.Context, a *account.Account, s Search) (*Re
 	return &Results{finder: r.finder(a), view: v, search: s}, nil
 }
 
-// Version returns the number of the catalog's version.
-func (r *Results) Version() int64 { return r.view.Snap.Version() }
-
 // Close lets go of the catalog's version.
 func (r *Results) Close() { r.view.Release() }
 
