@@ -41,7 +41,7 @@ func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
 		next, _ := a.Window.Next(now)
 		return nil, &ClosedError{Window: a.Window, Next: next}
 	}
-	flow, err := x.Meter.BeginFrom(ctx, a.Name, a.from, a.limits())
+	flow, err := x.Meter.Begin(ctx, a.Name, a.from, a.limits())
 	if err != nil {
 		return nil, err
 	}

@@ -19,13 +19,13 @@ func TestAuthenticate(t *testing.T) {
 		t.Fatalf("%+v, %q, %v", made, password, err)
 	}
 	for range 2 { // the second time out of the cache
-		a, err := s.Accounts.Authenticate(ctx, "kato", password)
+		a, err := s.Accounts.Login(ctx, "kato", password, "")
 		if err != nil || a.Name != "kato" || !slices.Equal(a.Domains, []string{"jp"}) || !a.Created.Equal(made.Created) {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
 	for _, wrong := range [][2]string{{"kato", ""}, {"kato", password + "x"}, {"sato", password}, {"", ""}, {account.Anonymous, "me@example.jp"}} {
-		if a, err := s.Accounts.Authenticate(ctx, wrong[0], wrong[1]); !errors.Is(err, account.ErrCredentials) {
+		if a, err := s.Accounts.Login(ctx, wrong[0], wrong[1], ""); !errors.Is(err, account.ErrCredentials) {
 			t.Errorf("%q: %+v, %v", wrong, a, err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestAuthenticate(t *testing.T) {
 	if err := s.Accounts.Delete(ctx, "kato"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Accounts.Authenticate(ctx, "kato", password); !errors.Is(err, account.ErrCredentials) {
+	if _, err := s.Accounts.Login(ctx, "kato", password, ""); !errors.Is(err, account.ErrCredentials) {
 		t.Errorf("deleted, but %v", err)
 	}
 	if err := s.Accounts.Delete(ctx, "kato"); !errors.Is(err, account.ErrNoAccount) {
@@ -45,7 +45,7 @@ func TestAuthenticate(t *testing.T) {
 
 func TestAnonymousOnlyWhereConfigured(t *testing.T) {
 	s := servetest.New(t, &account.Account{Domains: []string{"jp"}})
-	a, err := s.Accounts.Authenticate(t.Context(), account.Anonymous, "anything")
+	a, err := s.Accounts.Login(t.Context(), account.Anonymous, "anything", "")
 	if err != nil || a.Name != account.Anonymous {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -90,10 +90,10 @@ func TestFollowedAccountsChange(t *testing.T) {
 	if now, err := f.Account(); err != nil || now.Quota != quota || now.Rate.String() != rate.String() {
 		t.Errorf("%+v, %v", now, err)
 	}
-	if _, err := s.Accounts.Authenticate(t.Context(), "alice", "alice"); !errors.Is(err, account.ErrCredentials) {
+	if _, err := s.Accounts.Login(t.Context(), "alice", "alice", ""); !errors.Is(err, account.ErrCredentials) {
 		t.Errorf("the old password: %v", err)
 	}
-	if a, err := s.Accounts.Authenticate(t.Context(), "alice", password); err != nil || a.Quota != quota {
+	if a, err := s.Accounts.Login(t.Context(), "alice", password, ""); err != nil || a.Quota != quota {
 		t.Errorf("%+v, %v", a, err)
 	}
 	empty, negative := "", int64(-1)

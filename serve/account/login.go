@@ -1,7 +1,6 @@
 package account
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -14,19 +13,13 @@ import (
 	"sheaf/internal/passwords"
 )
 
-// Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
-// not tell whether the name or the password is wrong, or with ErrSuspended if both are right but
-// the account is suspended. It does not bound guessing; Login does.
-func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
-	known, _, err := a.login(ctx, name, password, "")
-	return known, err
-}
-
-// Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with
-// *passwords.TooMany if too many passwords from that address were wrong. If the same credentials
-// arrive several times at once from one address, they are checked once.
+// Login returns the account with these credentials, for a client at an address ("192.0.2.1:7"). It
+// fails with ErrCredentials, which does not tell whether the name or the password is wrong, with
+// ErrSuspended if both are right but the account is suspended, or with *passwords.TooMany if too
+// many passwords from that address were wrong. If the same credentials arrive several times at once
+// from one address, they are checked once.
 func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
-	known, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	known, _, err := a.login(ctx, name, password, remote)
 	return known, err
 }
 
@@ -34,7 +27,7 @@ func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*A
 // mark, for Resume. It fails with ErrCredentials for Anonymous and for a token: tokens are for
 // programs.
 func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (known *Account, mark string, err error) {
-	known, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	known, phc, err := a.login(ctx, name, password, remote)
 	if err == nil && phc == "" { // a token, or Anonymous
 		err = ErrCredentials
 	}
@@ -64,7 +57,7 @@ func markOf(known *Account, phc string) string {
 }
 
 // login returns the account with these credentials, and the hash of its password; no hash for a
-// token or Anonymous. If remote is empty, guessing is not bounded.
+// token or Anonymous.
 func (a *Accounts) login(ctx context.Context, name, password, remote string) (known *Account, phc string, err error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, "", nil
@@ -80,11 +73,7 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (kn
 	case err != nil:
 		return nil, "", err
 	}
-	limit := a.Guesses
-	if remote == "" {
-		limit = nil
-	}
-	ok, err := a.checker.Check(ctx, limit, passwords.Try{Realm: passwords.Account, Name: name, Secret: password, Remote: remote}, phc)
+	ok, err := a.checker.Check(ctx, a.Guesses, passwords.Try{Realm: passwords.Account, Name: name, Secret: password, Remote: remote}, phc)
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("account %s: %w", name, err)

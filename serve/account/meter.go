@@ -83,14 +83,10 @@ type Flow struct {
 	closed  sync.Once
 }
 
-// Begin begins a transfer of an account, or returns a *QuotaError.
-func (m *Meter) Begin(ctx context.Context, name string, l Limits) (*Flow, error) {
-	return m.BeginFrom(ctx, name, netip.Prefix{}, l)
-}
-
-// BeginFrom is Begin for an account that many people use: all addresses get the same share, however
-// many transfers they have. The zero prefix means that the address is unknown.
-func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l Limits) (*Flow, error) {
+// Begin begins a transfer of an account, or returns a *QuotaError. In an account that many people
+// use, all addresses get the same share, however many transfers they have. The zero prefix means
+// that the address is unknown.
+func (m *Meter) Begin(ctx context.Context, name string, from netip.Prefix, l Limits) (*Flow, error) {
 	m.mu.Lock()
 	a := m.accounts[name]
 	if a == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,7 @@ func rates(t *testing.T, text string) *account.Rates {
 // consume fetches without end, as fast as allowed, and returns the number of bytes.
 func consume(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *account.Meter, name string, l func() account.Limits) *atomic.Int64 {
 	t.Helper()
-	f, err := m.Begin(ctx, name, l())
+	f, err := m.Begin(ctx, name, netip.Prefix{}, l())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		why := errors.New("connection lost")
 		leave(why)
 		wg.Wait()
-		f, err := m.Begin(t.Context(), "alice", account.Limits{})
+		f, err := m.Begin(t.Context(), "alice", netip.Prefix{}, account.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestQuota(t *testing.T) {
 			}
 			return got, err
 		}
-		f, err := m.Begin(t.Context(), "alice", limits)
+		f, err := m.Begin(t.Context(), "alice", netip.Prefix{}, limits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,19 +169,19 @@ func TestQuota(t *testing.T) {
 		}
 		var over *account.QuotaError
 		midnight := time.Date(2027, 9, 5, 1, 0, 0, 0, zone)
-		if _, err := m.Begin(t.Context(), "alice", limits); !errors.As(err, &over) || !over.Next.Equal(midnight) || over.Used != 4<<20 {
+		if _, err := m.Begin(t.Context(), "alice", netip.Prefix{}, limits); !errors.As(err, &over) || !over.Next.Equal(midnight) || over.Used != 4<<20 {
 			t.Fatalf("%v", err)
 		}
 		if n, err := take(f, 4<<20); n != 2<<20 || !errors.As(err, &over) {
 			t.Errorf("%d bytes more, %v", n, err)
 		}
-		if other, err := m.Begin(t.Context(), "bob", limits); err != nil {
+		if other, err := m.Begin(t.Context(), "bob", netip.Prefix{}, limits); err != nil {
 			t.Error(err)
 		} else {
 			other.Close()
 		}
 		time.Sleep(time.Until(midnight))
-		again, err := m.Begin(t.Context(), "alice", limits)
+		again, err := m.Begin(t.Context(), "alice", netip.Prefix{}, limits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func TestStreamsKeepThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := account.NewMeter(account.Options{})
 		limits := account.Limits{Rate: rates(t, "10KiB")}
-		f, err := m.Begin(t.Context(), "alice", limits)
+		f, err := m.Begin(t.Context(), "alice", netip.Prefix{}, limits)
 		if err != nil {
 			t.Fatal(err)
 		}

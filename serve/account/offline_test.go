@@ -41,7 +41,7 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 
 		login := func(name, password string, want error) {
 			t.Helper()
-			a, err := accounts.Authenticate(t.Context(), name, password)
+			a, err := accounts.Login(t.Context(), name, password, "")
 			if !errors.Is(err, want) || want == nil && (err != nil || a.Name != name) {
 				t.Errorf("%s: %v, %v; want %v", name, a, err, want)
 			}
@@ -89,7 +89,7 @@ func TestAccountsUnknownWithoutDatabase(t *testing.T) {
 		if err := control.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := accounts.Authenticate(t.Context(), "alice", "secret"); err == nil || errors.Is(err, account.ErrCredentials) {
+		if _, err := accounts.Login(t.Context(), "alice", "secret", ""); err == nil || errors.Is(err, account.ErrCredentials) {
 			t.Errorf("offline for %v: %v", keep, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // consumeFrom is consume from an address.
 func consumeFrom(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *account.Meter, from string, l account.Limits) *atomic.Int64 {
 	t.Helper()
-	f, err := m.BeginFrom(ctx, "anonymous", netip.MustParsePrefix(from), l)
+	f, err := m.Begin(ctx, "anonymous", netip.MustParsePrefix(from), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAddressesHaveARateOfTheirOwn(t *testing.T) {
 		short := new(atomic.Int64) // a connection for every 2,000 bytes
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				f, err := m.BeginFrom(ctx, "anonymous", netip.MustParsePrefix("192.0.2.2/32"), limits)
+				f, err := m.Begin(ctx, "anonymous", netip.MustParsePrefix("192.0.2.2/32"), limits)
 				if err != nil {
 					t.Error(err)
 					return
@@ -130,7 +130,7 @@ func TestGivingUpAtAnAddress(t *testing.T) {
 		synctest.Wait()
 		leave()
 		wg.Wait()
-		f, err := m.BeginFrom(t.Context(), "anonymous", netip.MustParsePrefix("192.0.2.1/32"), limits)
+		f, err := m.Begin(t.Context(), "anonymous", netip.MustParsePrefix("192.0.2.1/32"), limits)
 		if err != nil {
 			t.Fatal(err)
 		}

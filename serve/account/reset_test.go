@@ -49,7 +49,7 @@ func TestReset(t *testing.T) {
 		}
 		login := func(password string, want error) {
 			t.Helper()
-			if _, err := accounts.Authenticate(t.Context(), "alice", password); !errors.Is(err, want) {
+			if _, err := accounts.Login(t.Context(), "alice", password, ""); !errors.Is(err, want) {
 				t.Errorf("%q: %v, want %v", password, err, want)
 			}
 		}

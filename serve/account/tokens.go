@@ -154,8 +154,7 @@ func (a *Accounts) LoginToken(ctx context.Context, secret, remote string) (*Acco
 	return a.byToken(ctx, "", secret, remote)
 }
 
-// byToken returns the account of a token. If a name is given, it must be the account's. If remote
-// is empty, guessing is not bounded.
+// byToken returns the account of a token. If a name is given, it must be the account's.
 func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (found *Account, err error) {
 	verify := func(ctx context.Context) (bool, error) {
 		t, err := a.knownToken(ctx, sha256.Sum256([]byte(secret)))
@@ -173,12 +172,7 @@ func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (fo
 		with.token, found = t, &with
 		return true, nil
 	}
-	ok := false
-	if remote == "" {
-		ok, err = verify(ctx)
-	} else {
-		ok, err = a.Guesses.Check(ctx, passwords.Try{Realm: passwords.Account, Name: name, Secret: secret, Remote: remote}, verify)
-	}
+	ok, err := a.Guesses.Check(ctx, passwords.Try{Realm: passwords.Account, Name: name, Secret: secret, Remote: remote}, verify)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("account %s: %w", name, err)

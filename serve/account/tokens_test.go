@@ -151,7 +151,7 @@ func TestTokensExpireAndOutlastTheDatabase(t *testing.T) {
 		synctest.Wait()
 		is := func(secret string, want error) *account.Account {
 			t.Helper()
-			a, err := accounts.Authenticate(t.Context(), "alice", secret)
+			a, err := accounts.Login(t.Context(), "alice", secret, "")
 			if !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}

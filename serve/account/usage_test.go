@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 
 	"sheaf/internal/db"
@@ -19,7 +20,7 @@ func TestQuotaIsOfAllProcesses(t *testing.T) {
 	defer database.Close()
 	limits := account.Limits{Quota: 1000}
 	fetch := func(m *account.Meter, n int64) error {
-		f, err := m.Begin(t.Context(), "alice", limits)
+		f, err := m.Begin(t.Context(), "alice", netip.Prefix{}, limits)
 		if err != nil {
 			return err
 		}

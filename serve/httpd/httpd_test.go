@@ -313,7 +313,7 @@ func TestAdmin(t *testing.T) {
 	if err := json.Unmarshal(body, &made); err != nil || status != 201 || made.Password == "" || made.Window.String() != "Mon-Fri 02:00-08:00 Asia/Tokyo" {
 		t.Fatalf("%d %s %v", status, body, err)
 	}
-	if _, err := s.Accounts.Authenticate(t.Context(), "kato", made.Password); err != nil {
+	if _, err := s.Accounts.Login(t.Context(), "kato", made.Password, ""); err != nil {
 		t.Error(err)
 	}
 	if _, body := call("GET", api.PathAdminAccounts, ""); !strings.Contains(string(body), `"kato"`) || strings.Contains(string(body), "argon2") {
