@@ -188,8 +188,8 @@ func NoSpace(err error) error {
 	return err
 }
 
-// documentRanges are a document's bytes, in memory or in a Spools. If the file is gone it is written
-// again.
+// documentRanges are a document's bytes, in memory or in a Spools. If the file is gone, it is
+// written again.
 type documentRanges struct {
 	*measured
 	spools *Spools
