@@ -36,17 +36,13 @@ const (
 	recordName = "_sheaf-removal."
 )
 
-// missing says why a look found no proof, in words that the asker may see.
-type missing struct{ says string }
-
-func (m *missing) Error() string { return m.says }
-
+// Why a look found no proof.
 var (
-	errNoRecord = &missing{"no TXT record has the token"}
-	errNoToken  = &missing{"the file does not have the token"}
-	errPrivate  = &missing{"its address is not public"}
-	errNoAnswer = &missing{"the site does not answer"}
-	errLeaves   = &missing{"it redirects to another host"}
+	errNoRecord = errors.New("no TXT record has the token")
+	errNoToken  = errors.New("the file does not have the token")
+	errPrivate  = errors.New("its address is not public")
+	errNoAnswer = errors.New("the site does not answer")
+	errLeaves   = errors.New("it redirects to another host")
 )
 
 func (n Network) resolver() Resolver {
@@ -111,9 +107,8 @@ func fetch(ctx context.Context, client *http.Client, where, token, contact strin
 	}
 	r.Header.Set("User-Agent", agent)
 	resp, err := client.Do(r)
-	var known *missing
 	switch {
-	case errors.As(err, &known):
+	case errors.Is(err, errPrivate), errors.Is(err, errLeaves):
 		return err
 	case err != nil:
 		return errors.Join(errNoAnswer, err)
