@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/passwords"
 	"sheaf/internal/route"
 	"sheaf/internal/session"
+	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 )
 
@@ -45,8 +46,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 	var tooMany *passwords.TooMany
 	switch {
 	case err == nil:
-		http.Redirect(w, r, pathAccount+"?"+url.Values{"done": {p.Wrong.Act}}.Encode(), http.StatusSeeOther)
-		return nil
+		return webpage.SeeOther(w, pathAccount+"?"+url.Values{"done": {p.Wrong.Act}}.Encode())
 	case errors.Is(err, account.ErrCredentials):
 		p.Wrong.Why = f.Site.For(r).T("The old password is wrong.")
 	case errors.As(err, &tooMany):

@@ -36,8 +36,7 @@ const mostFound = 100
 func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	query := strings.TrimSpace(r.URL.Query().Get("q"))
 	if query == "" {
-		http.Redirect(w, r, "/browse/", http.StatusSeeOther)
-		return nil
+		return webpage.SeeOther(w, "/browse/")
 	}
 	name, isPage := asHost(query)
 	if isPage {
@@ -45,15 +44,12 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		if !strings.Contains(target, "://") {
 			target = "http://" + target
 		}
-		w.Header().Set("Location", replay.VersionsPath(escapeSpaces(target)))
-		w.WriteHeader(http.StatusSeeOther)
-		return nil
+		return webpage.SeeOther(w, replay.VersionsPath(escapeSpaces(target)))
 	}
 	if name != "" {
 		_, err := f.Room.Library.Tree.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
 		if err == nil {
-			http.Redirect(w, r, browsePath(name), http.StatusSeeOther)
-			return nil
+			return webpage.SeeOther(w, browsePath(name))
 		}
 		if !errors.Is(err, library.ErrNotFound) {
 			return err

@@ -72,8 +72,7 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 	if err != nil {
 		return httpd.Problem(err)
 	}
-	http.Redirect(w, r, api.PathWatching, http.StatusSeeOther)
-	return nil
+	return webpage.SeeOther(w, api.PathWatching)
 }
 
 // SavedPath returns the path of the page that a watch has had saved.

@@ -23,9 +23,7 @@ const (
 func choose(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: languageCookie, Value: mux.Vars(r)["lang"], Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Location", LocalPath(r.URL.Query().Get("back")))
-	w.WriteHeader(http.StatusSeeOther)
+	_ = SeeOther(w, LocalPath(r.URL.Query().Get("back")))
 }
 
 // LocalPath checks the target to which a request wants to be redirected. If asked is a path of this

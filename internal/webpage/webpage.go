@@ -183,6 +183,14 @@ func Show(w http.ResponseWriter, r *http.Request, status int, page Template, dat
 	return nil
 }
 
+// SeeOther sends a browser on to another path or URL.
+func SeeOther(w http.ResponseWriter, to string) error {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
 // Protect sets security headers for HTML of the service. It keeps a Content-Security-Policy that is
 // set already.
 func Protect(h http.Header) {

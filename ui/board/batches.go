@@ -163,7 +163,7 @@ func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
 	if failed != nil {
 		return failed
 	}
-	return back(w, pathBatches+"?"+url.Values{"state": {string(wire.StateQuarantined)}, "robot": {in.Robot}, "reason": {string(in.Reason)}}.Encode())
+	return webpage.SeeOther(w, pathBatches+"?"+url.Values{"state": {string(wire.StateQuarantined)}, "robot": {in.Robot}, "reason": {string(in.Reason)}}.Encode())
 }
 
 // decided returns the problem to answer for the outcome of a decision; nil if it is carried out.

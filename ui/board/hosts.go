@@ -136,7 +136,7 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	if in.Match {
 		decision = hosts.DecideRequest{State: in.Act, All: true, Domain: in.Domain, FoundBy: in.Robot, Part: in.Part, Most: in.Most}
 	} else if len(in.Hosts) == 0 {
-		return back(w, pathHosts)
+		return webpage.SeeOther(w, pathHosts)
 	}
 	audit.Note(r.Context(), audit.Row{Object: decision.String()})
 	n, err := b.Manager.Hosts.Decide(r.Context(), decision)
@@ -144,7 +144,7 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 		return explained(err)
 	}
 	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", in.Act, "hosts", n)
-	return back(w, pathHosts+"?"+url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode())
+	return webpage.SeeOther(w, pathHosts+"?"+url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode())
 }
 
 // hostShown is the data of a host's page.

@@ -120,7 +120,7 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 			w.Header().Set("Cache-Control", "no-store")
 			return l.show(w, r, http.StatusOK, listPage{Secret: secret(answer)})
 		}
-		return back(w, cmp.Or(then, l).at(r)+"?done=1")
+		return webpage.SeeOther(w, cmp.Or(then, l).at(r)+"?done=1")
 	})
 }
 

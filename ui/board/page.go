@@ -71,13 +71,6 @@ func (b *board) page(r *http.Request) page {
 // by returns the name of a request's operator, for records.
 func by(r *http.Request) string { return operators.By(r.Context(), "") }
 
-// back sends the browser to a page after an act.
-func back(w http.ResponseWriter, to string) error {
-	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
-	return nil
-}
-
 // ago returns the time since t, or 0 for the zero time.
 func ago(t time.Time) time.Duration {
 	if t.IsZero() {

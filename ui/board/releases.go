@@ -54,5 +54,5 @@ func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", in.Counter, "percent", in.Percent, "stopped", stopped)
-	return back(w, pathReleases)
+	return webpage.SeeOther(w, pathReleases)
 }

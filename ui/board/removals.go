@@ -67,5 +67,5 @@ func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
 	if _, err := b.Removals.Decide(r.Context(), in.ID, decision); err != nil {
 		return removal.Problem(err)
 	}
-	return back(w, pathRemovals)
+	return webpage.SeeOther(w, pathRemovals)
 }

@@ -213,5 +213,5 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b.Log.InfoContext(r.Context(), "operator orders a robot", "by", by(r), "robot", name, "directive", act)
-	return back(w, pathRobots+"/"+name)
+	return webpage.SeeOther(w, pathRobots+"/"+name)
 }

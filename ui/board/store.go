@@ -117,5 +117,5 @@ func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
-	return back(w, Path)
+	return webpage.SeeOther(w, Path)
 }

@@ -215,7 +215,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all .
 	if err := p.Sessions.Begin(w, r, all...); err != nil {
 		return err
 	}
-	return lead(w, next)
+	return webpage.SeeOther(w, next)
 }
 
 // who returns the operator or account with a name and password. If both exist, next decides: for a
@@ -273,13 +273,5 @@ func (p *pages) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := p.Sessions.End(w, r); err != nil {
 		return err
 	}
-	return lead(w, "/")
-}
-
-// lead sends a browser to a path.
-func lead(w http.ResponseWriter, path string) error {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Location", path)
-	w.WriteHeader(http.StatusSeeOther)
-	return nil
+	return webpage.SeeOther(w, "/")
 }

@@ -102,7 +102,7 @@ func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	c := p.Sessions.Cookie(r, flightCookie, flight.Encode())
 	c.MaxAge = int(flightLife.Seconds())
 	http.SetCookie(w, c)
-	return lead(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
+	return webpage.SeeOther(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
 }
 
 // finishOIDC checks the provider's answer, and begins a session.

@@ -102,5 +102,5 @@ func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return lead(w, "/login?next=/account")
+	return webpage.SeeOther(w, "/login?next=/account")
 }

@@ -92,7 +92,7 @@ func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
 	audit.Note(r.Context(), audit.Row{Act: audit.Add, Object: "removal of " + p.Target, Reason: p.Reason})
 	made, err := d.ask(r.Context(), in, p.Lang, r.RemoteAddr)
 	if err == nil {
-		return to(w, made.path())
+		return webpage.SeeOther(w, made.path())
 	}
 	status := http.StatusBadRequest
 	switch {
@@ -114,13 +114,6 @@ func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return webpage.Show(w, r, status, formTemplate, p)
-}
-
-// to sends the browser to a page after an act.
-func to(w http.ResponseWriter, path string) error {
-	w.Header().Set("Location", path)
-	w.WriteHeader(http.StatusSeeOther)
-	return nil
 }
 
 // requestPage is the page of one request.
@@ -235,7 +228,7 @@ func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
 		err = d.lookForRecord(r.Context(), found.ID)
 	}
 	if err == nil {
-		return to(w, found.path())
+		return webpage.SeeOther(w, found.path())
 	}
 	return d.show(w, r, http.StatusConflict, found, err)
 }
