@@ -39,12 +39,7 @@ type choice struct {
 var auditTemplate = parse("audit")
 
 func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
-	q := url.Values{}
-	for name, values := range r.URL.Query() { // a form also sends its empty fields
-		if values[0] != "" {
-			q.Set(name, values[0])
-		}
-	}
+	q := filled(r)
 	asked, err := route.Query[audit.Query](q)
 	if err != nil {
 		return err

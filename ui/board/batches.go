@@ -24,7 +24,6 @@ import (
 type batchesPage struct {
 	page
 	State     wire.State
-	StateName string
 	Robot     string      // that sent them; empty: any
 	Reason    wire.Reason // why they are in the quarantine; empty: any
 	Decidable bool        // they are in the quarantine
@@ -49,7 +48,7 @@ func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.StateName, p.Decidable = StateName(p.Page, p.State), p.State == wire.StateQuarantined
+	p.Decidable = p.State == wire.StateQuarantined
 	p.Batches, p.Pager = after(r, list, func(b *inbox.Batch) string { return b.ID })
 	if p.Decidable && p.May(operators.Worker) {
 		all, err := b.matching(r.Context(), p.Robot, p.Reason)
@@ -73,14 +72,10 @@ func (b *board) matching(ctx context.Context, robot string, reason wire.Reason) 
 	return ids, err
 }
 
-// NameOf names a batch's state in the reader's language.
-func (p batchesPage) NameOf(s wire.State) string { return StateName(p.Page, s) }
-
 // batchPage shows one batch.
 type batchPage struct {
 	page
 	One       *inbox.Batch
-	StateName string
 	Decidable bool
 	Hosts     []wire.Host
 	Pager     pager
@@ -97,7 +92,6 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
 	}
 	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != inbox.Discarded}
-	p.StateName = StateName(p.Page, one.State)
 	manifest, err := b.Ingest.Manifest(r.Context(), one)
 	if err != nil {
 		b.Log.WarnContext(r.Context(), "the manifest of a batch cannot be read", "batch", one.ID, "err", err)

@@ -75,12 +75,7 @@ func (p page) Answer(v hosts.LastVisit) string {
 var hostsTemplate = parse("hosts")
 
 func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
-	given := r.URL.Query()
-	for name, values := range given { // a form also sends its empty fields
-		if values[0] == "" {
-			given.Del(name)
-		}
-	}
+	given := filled(r)
 	q, err := route.Query[hostsQuery](given)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package board
 
 import (
 	"embed"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -70,6 +72,13 @@ func (b *board) page(r *http.Request) page {
 
 // by returns the name of a request's operator, for records.
 func by(r *http.Request) string { return operators.By(r.Context(), "") }
+
+// filled returns a request's query without the empty fields that a form also sends.
+func filled(r *http.Request) url.Values {
+	q := r.URL.Query()
+	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
+	return q
+}
 
 // ago returns the time since t, or 0 for the zero time.
 func ago(t time.Time) time.Duration {

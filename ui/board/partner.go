@@ -277,6 +277,9 @@ func StateName(p webpage.Page, s wire.State) string {
 	}[s], string(s))
 }
 
+// StateName is the function StateName, for templates.
+func (p page) StateName(s wire.State) string { return StateName(p.Page, s) }
+
 // trouble describes a robot's trouble in the reader's language.
 func trouble(p webpage.Page, t roster.Trouble) string {
 	text := map[wire.Trouble]string{

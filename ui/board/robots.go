@@ -187,9 +187,6 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
 }
 
-// StateOf names a batch's state in the reader's language.
-func (p robotPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
-
 // orderRobot gives a robot the order in a form: to pause, resume, restart or upgrade.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[robotForm](w, r)
