@@ -39,8 +39,8 @@ type Manners struct {
 	Agent      string // the User-Agent
 	Gate       *polite.Gate
 	Admission  *polite.Admission
-	Lease      *polite.Lease // nil: there is no end
-	Moves      *polite.Moves // nil: hosts may move as they like
+	Lease      *polite.Lease
+	Moves      *polite.Moves
 	Restraints *polite.Restraints
 	Turns      *polite.SharedTurns
 	Intervals  *polite.Intervals

@@ -55,10 +55,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 	hb = wire.Heartbeat{
 		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Admission.Held(),
 		EveryMS: s.opt.Every.Milliseconds(), Clock: s.opt.Client.Clock(),
-		Contact: s.opt.Contact, Troubles: s.opt.Troubles(),
-	}
-	if s.opt.Signing != nil {
-		hb.Signing = s.opt.Signing()
+		Contact: s.opt.Contact, Troubles: s.opt.Troubles(), Signing: s.opt.Signing(),
 	}
 	hb.Links = s.opt.Records.Tally.Links()
 	c := s.opt.Crawler.Current()

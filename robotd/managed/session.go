@@ -17,7 +17,7 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// Options are what a session needs. Only Signing may be nil.
+// Options are what a session needs. All must be set.
 type Options struct {
 	Client    *client.Client
 	List      *client.Assignment
@@ -33,7 +33,7 @@ type Options struct {
 	Cycle     func() int64                   // returns the number of the last cycle
 	Upgrade   func()                         // looks for a release of the robot's program
 	Troubles  func() map[wire.Trouble]string // returns what keeps the robot from its work
-	Signing   func() []wire.SigningKey       // returns the keys by which requests are signed; nil: they are not
+	Signing   func() []wire.SigningKey       // returns the keys by which requests are signed; none: they are not
 	Contact   string                         // of the people at the robot's site
 	Version   string                         // of the program
 	Poll      time.Duration                  // between two questions for the list

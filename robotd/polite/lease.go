@@ -17,7 +17,7 @@ import (
 // the machine is stopped. The lease is kept in a file. A restart of the machine begins this clock
 // anew, and so ends the lease until it is renewed. Its methods may be called concurrently.
 //
-// A robot that was never given a lease may visit its hosts for ever. So may a nil Lease.
+// A robot that was never given a lease may visit its hosts for ever.
 type Lease struct {
 	path    string
 	changes chan struct{} // has an element after a change
@@ -83,19 +83,11 @@ func (l *Lease) set(rec leaseRecord) error {
 }
 
 // Changes has an element after the lease was renewed or ended.
-func (l *Lease) Changes() <-chan struct{} {
-	if l == nil {
-		return nil
-	}
-	return l.changes
-}
+func (l *Lease) Changes() <-chan struct{} { return l.changes }
 
 // Left returns for how long visits may still begin, and for how long they may last; zero or less:
 // no visit may. ok is false if there is no end.
 func (l *Lease) Left() (begin, last time.Duration, ok bool) {
-	if l == nil {
-		return 0, 0, false
-	}
 	l.mu.Lock()
 	rec := l.rec
 	l.mu.Unlock()

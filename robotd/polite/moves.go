@@ -7,8 +7,7 @@ import (
 
 // Moves are hosts that the robot has found at another address than before. Other robots may be
 // visiting that address, so the robot goes there only when the manager knows, and has not given the
-// host to another robot or told this one to wait. Its methods may be called concurrently. A nil
-// Moves lets all hosts move.
+// host to another robot or told this one to wait. Its methods may be called concurrently.
 type Moves struct {
 	mu    sync.Mutex // guards what follows
 	found map[string]netip.Addr
@@ -23,9 +22,6 @@ func NewMoves() *Moves {
 // May reports whether a host that has moved may be visited at its new address. If not, the manager
 // is to be told of it.
 func (m *Moves) May(host string, to netip.Addr) bool {
-	if m == nil {
-		return true
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.told[host] == to {

@@ -48,7 +48,7 @@ func (v *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer pid.Close()
-	runtime.LockOSThread() // children end with the thread that started them; see childAttributes
+	runtime.LockOSThread() // children end with the thread that started them; see child
 	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
 		staged, err := v.once(ctx)
@@ -192,7 +192,9 @@ func (v *Supervisor) child(ctx context.Context, path string, counter int64, limi
 	cmd.Stdout, cmd.Stderr = cmp.Or(v.Output, os.Stdout), cmp.Or(v.Output, os.Stderr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = v.Stop
-	cmd.SysProcAttr = childAttributes()
+	// The kernel ends the child when its supervisor ends, for any reason: an orphan would keep the
+	// robot's folder locked and block the next one.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err = cmd.Start()
 	write.Close()
 	if err != nil {

@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"crypto/rand"
 	"os"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ func bootTime() (boot string, now time.Duration) {
 var bootID = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil { // no lease outlasts the process
-		return processID()
+		return rand.Text()
 	}
 	return strings.TrimSpace(string(id))
 })
