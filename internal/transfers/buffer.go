@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // Buffer records downloads in batches, because a commit for each would cost more than a small
@@ -57,10 +59,7 @@ func (b *Buffer) Record(_ context.Context, t Transfer) error {
 	}
 	b.waiting = append(b.waiting, t)
 	if len(b.waiting) == batch {
-		select {
-		case b.full <- struct{}{}:
-		default:
-		}
+		loop.Offer(b.full, struct{}{})
 	}
 	return nil
 }

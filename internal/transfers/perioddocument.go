@@ -1,6 +1,7 @@
 package transfers
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -112,14 +113,7 @@ func WritePeriods(w io.Writer, list []PeriodLine) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "begin\tname\tway\ttransfers\tbytes\tseconds\tbytes/s")
 	for _, p := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1f\t%s\n", p.Begin.Format("2006-01-02 15:04"), orAll(p.Who), p.Direction, p.Count, p.Bytes, p.Seconds, rate(p.Rate))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1f\t%s\n", p.Begin.Format("2006-01-02 15:04"), cmp.Or(p.Who, "all"), p.Direction, p.Count, p.Bytes, p.Seconds, rate(p.Rate))
 	}
 	return t.Flush()
-}
-
-func orAll(who string) string {
-	if who == "" {
-		return "all"
-	}
-	return who
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"os"
@@ -36,25 +37,12 @@ func Proxies(setting string) (ProxyFunc, error) {
 }
 
 func fromEnvironment() ProxyFunc {
-	env := func(name string) string {
-		for _, n := range []string{name, strings.ToLower(name)} {
-			if v := os.Getenv(n); v != "" {
-				return v
-			}
-		}
-		return ""
-	}
+	env := func(name string) string { return cmp.Or(os.Getenv(name), os.Getenv(strings.ToLower(name))) }
 	all := env("ALL_PROXY")
-	orAll := func(v string) string {
-		if v == "" {
-			return all
-		}
-		return v
-	}
 	config := httpproxy.FromEnvironment()
-	config.HTTPProxy, config.HTTPSProxy = orAll(config.HTTPProxy), orAll(config.HTTPSProxy)
+	config.HTTPProxy, config.HTTPSProxy = cmp.Or(config.HTTPProxy, all), cmp.Or(config.HTTPSProxy, all)
 	web := config.ProxyFunc()
-	config.HTTPSProxy = orAll(env("FTP_PROXY"))
+	config.HTTPSProxy = cmp.Or(env("FTP_PROXY"), all)
 	ftp := config.ProxyFunc()
 	return func(u *url.URL) (*url.URL, error) {
 		if !strings.HasPrefix(u.Scheme, "ftp") {
