@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -106,24 +105,18 @@ func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string)
 		return Version{}, 0, err
 	}
 	i := slices.IndexFunc(all, func(of ImportedCollection) bool { return of.Name == name })
+	none := fmt.Sprintf("collection %s: nothing of it is shown", name)
 	if i < 0 {
-		return Version{}, 0, fmt.Errorf("collection %s: nothing of it is shown: %w", name, ErrNotExist)
+		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
 	}
-	v, n, err := c.removeHosts(ctx, all[i].Entries(ctx, s, ""), Tombstone{Collection: name, Reason: reason, By: by})
-	if errors.Is(err, ErrNotExist) {
-		err = fmt.Errorf("collection %s: nothing of it is shown: %w", name, err)
-	}
-	return v, n, err
+	return c.removeHosts(ctx, none, all[i].Entries(ctx, s, ""), Tombstone{Collection: name, Reason: reason, By: by})
 }
 
 // RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if no such
 // take-down is in force.
 func (c *Catalog) RestoreCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
-	v, n, err := c.restoreHosts(ctx, reason, by, func(t Tombstone) bool { return t.Collection == name })
-	if errors.Is(err, ErrNotExist) {
-		err = fmt.Errorf("collection %s: it is not taken down: %w", name, err)
-	}
-	return v, n, err
+	none := fmt.Sprintf("collection %s: it is not taken down", name)
+	return c.restoreHosts(ctx, none, reason, by, func(t Tombstone) bool { return t.Collection == name })
 }
 
 // CollectionDown reports whether a take-down of the collection is in force for any host.

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -33,26 +32,20 @@ func (c *Catalog) RemoveRobot(ctx context.Context, robot string, since time.Time
 			}
 		}
 	}
-	v, n, err := c.removeHosts(ctx, brought, Tombstone{Robot: robot, Since: since, Reason: reason, By: by})
-	if errors.Is(err, ErrNotExist) {
-		err = fmt.Errorf("robot %s: nothing that it brought since %s is shown: %w", robot, since.UTC().Format(time.RFC3339), err)
-	}
-	return v, n, err
+	none := fmt.Sprintf("robot %s: nothing that it brought since %s is shown", robot, since.UTC().Format(time.RFC3339))
+	return c.removeHosts(ctx, none, brought, Tombstone{Robot: robot, Since: since, Reason: reason, By: by})
 }
 
 // RestoreRobot lifts the take-downs of RemoveRobot. It returns ErrNotExist if no such take-down is
 // in force.
 func (c *Catalog) RestoreRobot(ctx context.Context, robot, reason, by string) (Version, int, error) {
-	v, n, err := c.restoreHosts(ctx, reason, by, func(t Tombstone) bool { return t.Robot == robot })
-	if errors.Is(err, ErrNotExist) {
-		err = fmt.Errorf("robot %s: nothing that it brought is taken down: %w", robot, err)
-	}
-	return v, n, err
+	none := fmt.Sprintf("robot %s: nothing that it brought is taken down", robot)
+	return c.restoreHosts(ctx, none, reason, by, func(t Tombstone) bool { return t.Robot == robot })
 }
 
-// removeHosts records stone for the host of each entry, and returns the number of hosts. It returns
-// ErrNotExist if there are no entries.
-func (c *Catalog) removeHosts(ctx context.Context, entries iter.Seq2[SegmentEntry, error], stone Tombstone) (Version, int, error) {
+// removeHosts records stone for the host of each entry, and returns the number of hosts. If there
+// are no entries, it returns ErrNotExist, with the text none.
+func (c *Catalog) removeHosts(ctx context.Context, none string, entries iter.Seq2[SegmentEntry, error], stone Tombstone) (Version, int, error) {
 	var stones []Tombstone
 	seen := make(map[string]bool)
 	for l, err := range entries {
@@ -66,15 +59,15 @@ func (c *Catalog) removeHosts(ctx context.Context, entries iter.Seq2[SegmentEntr
 		}
 	}
 	if len(stones) == 0 {
-		return Version{}, 0, ErrNotExist
+		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
 	}
 	v, err := c.Remove(ctx, stones...)
 	return v, len(stones), err
 }
 
-// restoreHosts lifts the take-downs that match, and returns their number. It returns ErrNotExist if
-// no take-down matches.
-func (c *Catalog) restoreHosts(ctx context.Context, reason, by string, match func(Tombstone) bool) (Version, int, error) {
+// restoreHosts lifts the take-downs that match, and returns their number. If no take-down matches,
+// it returns ErrNotExist, with the text none.
+func (c *Catalog) restoreHosts(ctx context.Context, none, reason, by string, match func(Tombstone) bool) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
 		return Version{}, 0, err
@@ -82,7 +75,7 @@ func (c *Catalog) restoreHosts(ctx context.Context, reason, by string, match fun
 	defer s.Release()
 	stones := s.taken(match)
 	if len(stones) == 0 {
-		return Version{}, 0, ErrNotExist
+		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
 	}
 	for i, t := range stones {
 		stones[i] = Tombstone{Host: t.Host, Collection: t.Collection, Robot: t.Robot, Since: t.Since, Reason: reason, By: by}
