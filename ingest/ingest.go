@@ -196,8 +196,8 @@ func (i *Ingest) build() {
 	})
 }
 
-func (i *Ingest) backoff() inbox.Backoff {
-	return inbox.Backoff{Min: i.opt.Limits.BackoffMin, Max: i.opt.Limits.BackoffMax}
+func (i *Ingest) backoff() loop.Backoff {
+	return loop.Backoff{Min: i.opt.Limits.BackoffMin, Max: i.opt.Limits.BackoffMax}
 }
 
 // Run splits, publishes and collects until ctx ends. It returns nil once the steps under way have

@@ -1,13 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"time"
 
 	"sheaf/internal/loop"
@@ -37,15 +37,9 @@ type Retry struct {
 
 // NewRetry wraps a store. Zero fields of o get their defaults.
 func NewRetry(s Store, o RetryOptions) *Retry {
-	if o.Attempts == 0 {
-		o.Attempts = 5
-	}
-	if o.First == 0 {
-		o.First = 100 * time.Millisecond
-	}
-	if o.Most == 0 {
-		o.Most = 10 * time.Second
-	}
+	o.Attempts = cmp.Or(o.Attempts, 5)
+	o.First = cmp.Or(o.First, 100*time.Millisecond)
+	o.Most = cmp.Or(o.Most, 10*time.Second)
 	return &Retry{Store: s, o: o}
 }
 
@@ -57,18 +51,10 @@ func final(ctx context.Context, err error) bool {
 	return err == nil || known(err) || ctx.Err() != nil
 }
 
-// wait sleeps after attempt n (from 1) has failed. It sleeps for half of the interval and a random
-// part of the rest, so that callers that failed together do not come back together. It returns
-// false if there must be no further attempt.
+// wait sleeps after attempt n (from 1) has failed. It returns false if there must be no further
+// attempt.
 func (s *Retry) wait(ctx context.Context, n int) bool {
-	if n >= s.o.Attempts {
-		return false
-	}
-	d := s.o.Most
-	if n < 32 { // avoids an overflow
-		d = min(d, s.o.First<<(n-1))
-	}
-	return loop.Pause(ctx, d/2+rand.N(d/2+1))
+	return n < s.o.Attempts && loop.Pause(ctx, loop.Backoff{Min: s.o.First, Max: s.o.Most}.After(n))
 }
 
 func (s *Retry) do(ctx context.Context, op func() error) error {

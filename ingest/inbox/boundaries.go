@@ -2,11 +2,11 @@ package inbox
 
 import (
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"sheaf/archive/store"
 	"sheaf/internal/files"
+	"sheaf/internal/loop"
 )
 
 // Env has the ledger, the files, the log and the clock of all stages.
@@ -76,24 +76,4 @@ type Bell chan struct{}
 func NewBell() Bell { return make(Bell, 1) }
 
 // Ring tells the loop that there is work. It never blocks.
-func (b Bell) Ring() {
-	select {
-	case b <- struct{}{}:
-	default: // it has been told already
-	}
-}
-
-// Backoff is the wait after temporary failures.
-type Backoff struct {
-	Min, Max time.Duration // after the first, and after many
-}
-
-// After returns the wait after a number of failures in a row. It doubles each time, up to Max. Half
-// of it is random, so that processes that failed together do not try again together.
-func (b Backoff) After(failures int) time.Duration {
-	wait := b.Max
-	if shift := failures - 1; shift < 30 && b.Min<<shift < wait {
-		wait = b.Min << shift
-	}
-	return wait/2 + rand.N(wait/2+1)
-}
+func (b Bell) Ring() { loop.Offer(b, struct{}{}) }

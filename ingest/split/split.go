@@ -19,6 +19,7 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	Packs      Packs
 	Limits     inbox.Limits
 	Lease      time.Duration // how long a batch stays with a process that stops renewing its lease
-	Backoff    inbox.Backoff
+	Backoff    loop.Backoff
 	Received   inbox.Bell         // wakes the loops that call Next
 	Ready      func(express bool) // called for each batch that has become post-split
 }
