@@ -52,14 +52,9 @@ func (l leftOut) String() string {
 	for _, host := range slices.Sorted(maps.Keys(l.hosts))[:min(few, len(l.hosts))] {
 		said = append(said, host+": "+l.hosts[host].Error())
 	}
-	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l.hosts), someOf(said, len(l.hosts)))
-}
-
-// someOf joins some of n texts for a message, and says how many more there are.
-func someOf(some []string, n int) string {
-	text := strings.Join(some, "; ")
-	if n > len(some) {
-		text += fmt.Sprintf("; and %d more", n-len(some))
+	text := fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l.hosts), strings.Join(said, "; "))
+	if more := len(l.hosts) - len(said); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
 }
