@@ -1,6 +1,10 @@
 package preference
 
-import "strings"
+import (
+	"strings"
+
+	"sheaf/internal/weburl"
+)
 
 const hexDigits = "0123456789ABCDEF"
 
@@ -36,7 +40,7 @@ func normalize(s, encode string) string {
 	out := make([]byte, 0, len(s)+8)
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if v, ok := unhex(s[i:]); ok {
+		if v, ok := weburl.Unhex(s[i:]); ok {
 			i += 2
 			if unreserved(v) {
 				out = append(out, v)
@@ -57,24 +61,6 @@ func normalize(s, encode string) string {
 func unreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '.' || c == '_' || c == '~'
-}
-
-func unhex(s string) (byte, bool) {
-	if len(s) < 3 || s[0] != '%' {
-		return 0, false
-	}
-	hi, lo := hexValue(s[1]), hexValue(s[2])
-	return byte(hi<<4 | lo), hi >= 0 && lo >= 0
-}
-
-func hexValue(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
-	}
-	return -1
 }
 
 // match reports whether a pattern matches the path from its start. It finds the parts between stars

@@ -154,7 +154,7 @@ func unescape(s string, hasPlain func(c byte) bool) string {
 	}
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
-		c, ok := unhex(s[i:])
+		c, ok := Unhex(s[i:])
 		switch {
 		case !ok:
 			out = append(out, s[i])
@@ -177,8 +177,8 @@ func joins(out []byte, c byte) bool {
 	return hex(c) && (n > 0 && out[n-1] == '%' || n > 1 && out[n-2] == '%' && hex(out[n-1]))
 }
 
-// unhex decodes a leading %XX.
-func unhex(s string) (byte, bool) {
+// Unhex decodes a leading %XX.
+func Unhex(s string) (byte, bool) {
 	if len(s) < 3 || s[0] != '%' {
 		return 0, false
 	}

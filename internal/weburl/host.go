@@ -116,7 +116,7 @@ func percentDecode(s string) string {
 	}
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
-		if c, ok := unhex(s[i:]); ok {
+		if c, ok := Unhex(s[i:]); ok {
 			out = append(out, c)
 			i += 2
 		} else {

@@ -75,7 +75,7 @@ func unescapeAll(s string) string {
 	for i := range len(s) {
 		out = append(out, s[i])
 		for len(out) >= 3 {
-			c, ok := unhex(string(out[len(out)-3:]))
+			c, ok := Unhex(string(out[len(out)-3:]))
 			if !ok {
 				break
 			}
