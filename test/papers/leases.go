@@ -65,6 +65,9 @@ func leases(t testing.TB) []row {
 		g := &grantors{t: t}
 		g.start(n)
 		by = append(by, milliseconds(entering(t, g.client())))
+		for _, server := range g.servers {
+			testkit.Must(t, server.Close())
+		}
 	}
 	dir := t.TempDir()
 	d, err := db.Open(t.Context(), filepath.Join(dir, "leases.db"))
