@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -126,25 +127,15 @@ func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
 	if address == "" {
 		return errors.New("setting metrics is empty")
 	}
-	r, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, "http://"+address+metrics.Path, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := (&http.Client{Timeout: time.Minute}).Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", r.URL, answer.Status)
-	}
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), "#") {
-			fmt.Fprintln(w, lines.Text())
+	var all bytes.Buffer
+	c := client.Client{URL: &url.URL{Scheme: "http", Host: address}, HTTP: &http.Client{Timeout: time.Minute}}
+	err := c.Get(cmd.Context(), metrics.Path, &all)
+	for line := range strings.Lines(all.String()) {
+		if !strings.HasPrefix(line, "#") {
+			io.WriteString(w, line)
 		}
 	}
-	return lines.Err()
+	return err
 }
 
 // logLines is how many warnings and errors of the log are shown at most.

@@ -12,6 +12,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -153,10 +154,7 @@ type Log struct {
 
 // New returns the log in opt.DB. The database's migrations must have run.
 func New(opt Options) *Log {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), slower: time.Duration(max(1, opt.Slower)), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int), visits: make(map[visit]int64)}
+	return &Log{db: opt.DB, log: cmp.Or(opt.Log, slog.New(slog.DiscardHandler)), later: make(chan Row, waiting), slower: time.Duration(max(1, opt.Slower)), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int), visits: make(map[visit]int64)}
 }
 
 // Write writes a row. It is durable when Write returns nil.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/ingest/inbox"
+	"sheaf/ingest"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -141,10 +141,8 @@ func (d *demo) operator() *client.Client {
 // quarantined returns the ID of the batch in the quarantine.
 func (d *demo) quarantined() string {
 	d.Helper()
-	var list struct {
-		Batches []inbox.Batch `json:"batches"`
-	}
-	testkit.Must(d, d.operator().Do(d.Context(), http.MethodGet, api.PathAdminBatches+"?state=quarantined", nil, &list))
+	list, err := client.Call(d.Context(), d.operator(), ingest.ListBatches, ingest.BatchQuery{State: wire.StateQuarantined})
+	testkit.Must(d, err)
 	if len(list.Batches) != 1 {
 		d.Fatalf("the quarantine has %+v", list.Batches)
 	}

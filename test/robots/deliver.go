@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/ingest/inbox"
+	"sheaf/ingest"
 	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -206,10 +206,7 @@ func (d *deliveries) measure(ctx context.Context) {
 	tick := time.NewTicker(max(d.last/200, 100*time.Millisecond))
 	defer tick.Stop()
 	for began := time.Now(); ; {
-		var now struct {
-			Buffers []inbox.Buffer `json:"buffers"`
-		}
-		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches+"?limit=1", nil, &now); err == nil {
+		if now, err := client.Call(ctx, d.operator, ingest.ListBatches, ingest.BatchQuery{Limit: 1}); err == nil {
 			of := depth{at: time.Since(began), batches: map[wire.State]int64{}}
 			for _, b := range now.Buffers {
 				of.batches[b.State] = b.Batches
