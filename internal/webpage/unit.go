@@ -1,8 +1,6 @@
 package webpage
 
-import (
-	"math"
-)
+import "math"
 
 // Unit decides how amounts are written and where an axis ends.
 type Unit int

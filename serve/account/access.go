@@ -73,9 +73,9 @@ func (p *Permit) Close() error {
 	return p.flow.Close()
 }
 
-// Take waits until some of the next n bytes may be read, and returns how many. It is a Taker. It
-// fails with a *ClosedError if the account's window has been closed for longer than the grace, with
-// a *QuotaError when the day's bytes reach twice the quota, and like Following.Account.
+// Take waits until some of the next n bytes may be read, and returns how many: a stream.Taker.
+// It fails with a *ClosedError if the account's window has been closed for longer than the grace,
+// with a *QuotaError when the day's bytes reach twice the quota, and like Following.Account.
 func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	a, err := p.account.Account()
 	if err != nil {

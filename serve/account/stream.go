@@ -3,21 +3,19 @@ package account
 import (
 	"context"
 	"io"
+
+	"sheaf/internal/stream"
 )
 
-// Taker waits until some of the next n bytes may be sent, and returns how many: at least one.
-// Flow.Take with the account's limits is a Taker.
-type Taker func(ctx context.Context, n int64) (int64, error)
-
 // Reader returns a reader of the size bytes of r, slowed down by take.
-func Reader(ctx context.Context, r io.Reader, size int64, take Taker) io.Reader {
+func Reader(ctx context.Context, r io.Reader, size int64, take stream.Taker) io.Reader {
 	return &reader{ctx, r, take, 0, size}
 }
 
 type reader struct {
 	ctx  context.Context
 	r    io.Reader
-	take Taker
+	take stream.Taker
 	left int64 // allowed by take and not yet read
 	size int64 // not yet allowed by take
 }
@@ -42,14 +40,14 @@ func (p *reader) Read(b []byte) (int, error) {
 }
 
 // Writer returns a writer to w that is slowed down by take.
-func Writer(ctx context.Context, w io.Writer, take Taker) io.Writer {
+func Writer(ctx context.Context, w io.Writer, take stream.Taker) io.Writer {
 	return &writer{ctx, w, take}
 }
 
 type writer struct {
 	ctx  context.Context
 	w    io.Writer
-	take Taker
+	take stream.Taker
 }
 
 func (p *writer) Write(b []byte) (int, error) {

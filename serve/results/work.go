@@ -206,18 +206,9 @@ func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *records.Quer
 		return nil, err
 	}
 	defer r.Close()
-	body := reader(func(b []byte) (int, error) {
-		if err := p.tell(ctx, p.looked); err != nil {
-			return 0, err
-		}
-		return r.Read(b)
-	})
+	body := account.Reader(ctx, r, table.Size(), func(ctx context.Context, n int64) (int64, error) { return n, p.tell(ctx, p.looked) })
 	return table, j.store.Put(ctx, tableKey(p.job.ID, p.job.worker), body, table.Size())
 }
-
-type reader func([]byte) (int, error)
-
-func (r reader) Read(b []byte) (int, error) { return r(b) }
 
 // progress is how far the work on a job is.
 type progress struct {

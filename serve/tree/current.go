@@ -182,16 +182,12 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, 
 		if edition != "" && c.Edition != edition || domain != "" && c.Domain != domain {
 			continue
 		}
-		ed, err := f.view.Snap.EditionInfo(ctx, c.Edition)
-		if errors.Is(err, catalog.ErrNotExist) {
-			continue
-		}
-		of := source{c.Edition, []catalog.Edition{ed}, c.Domain, true}
+		of, err := currentSource(ctx, f.view, c)
 		if err == nil {
 			_, err = f.volumesDirectory(ctx, of)
 		}
 		switch {
-		case library.IsNotFound(err):
+		case library.IsNotFound(err), errors.Is(err, catalog.ErrNotExist):
 		case err != nil:
 			return nil, err
 		default:
