@@ -12,20 +12,25 @@ import (
 // progress is what the manager has been told of the hosts in this cycle, and what it is to be told.
 // Its methods may be called concurrently.
 type progress struct {
-	mu     sync.Mutex                   // guards all below
-	cycle  int64                        // number of the cycle that the rest is about
-	known  map[string]wire.HostProgress // the hosts' progress now, without AgoMS
-	last   map[string]time.Time         // by host: its last visit
-	told   map[string]wire.HostProgress // as the manager knows it
-	why    map[string]string            // by host: why its last visit got no answer; "": it got one again
-	said   map[string]string            // likewise, as the manager knows it
-	all    bool                         // the manager is to be told all hosts
-	totals wire.HostProgress
+	mu     sync.Mutex                  // guards all below
+	cycle  int64                       // number of the cycle that hosts is about
+	hosts  map[string]*hostProgress    // by name
+	all    bool                        // the manager is to be told all hosts
 	probes map[string]wire.ProbeResult // measured and not told yet
 }
 
+// hostProgress is how far one host is, and what the manager knows of it.
+type hostProgress struct {
+	now  wire.HostProgress // without AgoMS; without a state: nothing is to be told
+	last time.Time         // last visit; zero: none
+	why  string            // why the last visit got no answer; empty: it got one
+
+	told wire.HostProgress // now, as the manager knows it
+	said string            // why, as the manager knows it
+}
+
 func newProgress() *progress {
-	return &progress{known: map[string]wire.HostProgress{}, last: map[string]time.Time{}, told: map[string]wire.HostProgress{}, why: map[string]string{}, said: map[string]string{}, probes: map[string]wire.ProbeResult{}, all: true}
+	return &progress{hosts: map[string]*hostProgress{}, probes: map[string]wire.ProbeResult{}, all: true}
 }
 
 // note takes in how far the hosts of a cycle's crawl are.
@@ -34,38 +39,30 @@ func (p *progress) note(cycle int64, hosts []*crawl.Host) {
 	defer p.mu.Unlock()
 	if p.cycle != cycle {
 		p.cycle, p.all = cycle, true
-		clear(p.known)
-		clear(p.last)
-		clear(p.told)
-		clear(p.why) // the manager keeps what it knows, until these hosts have been visited again
-		clear(p.said)
+		clear(p.hosts) // the manager keeps what it knows, until these hosts have been visited again
 	}
 	for _, h := range hosts {
-		if s := h.Progress(); s.State != "" {
-			p.goesOn(h.Name, s)
-		}
-		p.answers(h.Name, h.NoAnswer())
-	}
-	p.totals = wire.HostProgress{}
-	for _, s := range p.known {
-		p.totals.Pages, p.totals.Bytes, p.totals.MS = p.totals.Pages+s.Pages, p.totals.Bytes+s.Bytes, p.totals.MS+s.MS
+		p.goesOn(h.Name, h.Progress(), h.NoAnswer())
 	}
 }
 
-// goesOn notes how far a host is. The caller holds mu.
-func (p *progress) goesOn(host string, s wire.HostProgress) {
+// goesOn notes how far a host is, if s has a state, and why its last visit got no answer. The
+// caller holds mu.
+func (p *progress) goesOn(host string, s wire.HostProgress, why string) {
+	h := p.hosts[host]
+	if h == nil {
+		h = new(hostProgress)
+		p.hosts[host] = h
+	}
+	h.why = why
+	if s.State == "" {
+		return
+	}
 	if s.AgoMS > 0 {
-		p.last[host] = time.Now().Add(-time.Duration(s.AgoMS) * time.Millisecond)
+		h.last = time.Now().Add(-time.Duration(s.AgoMS) * time.Millisecond)
 	}
 	s.AgoMS = 0
-	p.known[host] = s
-}
-
-// answers notes why a host's last visit got no answer; "": it got one. The caller holds mu.
-func (p *progress) answers(host, why string) {
-	if _, told := p.why[host]; told || why != "" {
-		p.why[host] = why
-	}
+	h.now = s
 }
 
 // forget forgets hosts that went to another robot.
@@ -73,11 +70,7 @@ func (p *progress) forget(hosts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range hosts {
-		delete(p.known, name)
-		delete(p.last, name)
-		delete(p.told, name)
-		delete(p.why, name)
-		delete(p.said, name)
+		delete(p.hosts, name)
 	}
 }
 
@@ -86,45 +79,45 @@ func (p *progress) forget(hosts []string) {
 func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	hb.Pages, hb.Bytes, hb.MS = p.totals.Pages, p.totals.Bytes, p.totals.MS
-	hb.All, hb.Hosts = p.all, map[string]wire.HostProgress{}
-	if p.all {
-		clear(p.told)
-		clear(p.said)
-	}
+	hb.All, hb.Hosts, hb.Unanswered = p.all, map[string]wire.HostProgress{}, map[string]string{}
 	more := false
-	for name, s := range p.known {
-		if told := p.told[name]; told.State == s.State && !changed(told.Left, s.Left) {
-			continue
+	for name, h := range p.hosts {
+		hb.Pages, hb.Bytes, hb.MS = hb.Pages+h.now.Pages, hb.Bytes+h.now.Bytes, hb.MS+h.now.MS
+		if p.all {
+			h.told, h.said = wire.HostProgress{}, ""
 		}
-		if more = len(hb.Hosts) == wire.MaxHeartbeatHosts; more {
-			break
-		}
-		if at, ok := p.last[name]; ok {
-			s.AgoMS = max(time.Since(at).Milliseconds(), 1)
-		}
-		hb.Hosts[name] = s
-	}
-	hb.Unanswered = map[string]string{}
-	for name, why := range p.why {
-		if why == p.said[name] {
-			continue
-		}
-		if len(hb.Unanswered) == wire.MaxHeartbeatHosts {
+		switch {
+		case h.told.State == h.now.State && !changed(h.told.Left, h.now.Left):
+		case len(hb.Hosts) == wire.MaxHeartbeatHosts:
 			more = true
-			break
+		default:
+			s := h.now
+			if !h.last.IsZero() {
+				s.AgoMS = max(time.Since(h.last).Milliseconds(), 1)
+			}
+			hb.Hosts[name] = s
 		}
-		hb.Unanswered[name] = why
+		switch {
+		case h.why == h.said:
+		case len(hb.Unanswered) == wire.MaxHeartbeatHosts:
+			more = true
+		default:
+			hb.Unanswered[name] = h.why
+		}
 	}
 	hb.Probes = maps.Clone(p.probes)
 	return func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.all = false
-		for name, s := range hb.Hosts {
-			p.told[name] = s
+		for name, h := range p.hosts {
+			if s, ok := hb.Hosts[name]; ok {
+				h.told = s
+			}
+			if why, ok := hb.Unanswered[name]; ok {
+				h.said = why
+			}
 		}
-		maps.Copy(p.said, hb.Unanswered)
 		for host := range hb.Probes {
 			delete(p.probes, host)
 		}

@@ -13,7 +13,7 @@ import (
 // A heartbeat tells only what has changed, all after an answer was lost, and never more than fits.
 func TestHeartbeatTellsChanges(t *testing.T) {
 	p := newProgress()
-	p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 1}
+	p.goesOn("a", wire.HostProgress{State: wire.HostBegun, Pages: 1}, "")
 	tell := func(arrives bool) []string {
 		var hb wire.Heartbeat
 		told := p.fill(&hb)
@@ -34,9 +34,9 @@ func TestHeartbeatTellsChanges(t *testing.T) {
 	}{
 		{func() {}, false, []string{"a begun"}},
 		{func() {}, true, []string{"a begun"}},
-		{func() { p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 9} }, true, nil},
-		{func() { p.known["b"] = wire.HostProgress{State: wire.HostBegun} }, false, []string{"b begun"}},
-		{func() { p.known["a"] = wire.HostProgress{State: wire.HostDone} }, true, []string{"a done", "b begun"}},
+		{func() { p.goesOn("a", wire.HostProgress{State: wire.HostBegun, Pages: 9}, "") }, true, nil},
+		{func() { p.goesOn("b", wire.HostProgress{State: wire.HostBegun}, "") }, false, []string{"b begun"}},
+		{func() { p.goesOn("a", wire.HostProgress{State: wire.HostDone}, "") }, true, []string{"a done", "b begun"}},
 		{p.tellAll, true, []string{"a done", "b begun"}},
 		{func() { p.note(7, nil) }, true, nil}, // another cycle
 	} {
@@ -46,7 +46,7 @@ func TestHeartbeatTellsChanges(t *testing.T) {
 		}
 	}
 	for i := range wire.MaxHeartbeatHosts + 5 {
-		p.known[fmt.Sprint(i)] = wire.HostProgress{State: wire.HostDone}
+		p.goesOn(fmt.Sprint(i), wire.HostProgress{State: wire.HostDone}, "")
 	}
 	var first, second wire.Heartbeat
 	if more := p.fill(&first)(); !more || len(first.Hosts) != wire.MaxHeartbeatHosts {
@@ -64,14 +64,14 @@ func TestHeartbeatTellsWhoGivesNoAnswer(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{func() { p.answers("a", "") }, "map[]"},
-		{func() { p.answers("a", "dns"); p.answers("b", "timeout") }, "map[a:dns b:timeout]"},
-		{func() { p.answers("a", "dns") }, "map[]"},
+		{func() { p.goesOn("a", wire.HostProgress{}, "") }, "map[]"},
+		{func() { p.goesOn("a", wire.HostProgress{}, "dns"); p.goesOn("b", wire.HostProgress{}, "timeout") }, "map[a:dns b:timeout]"},
+		{func() { p.goesOn("a", wire.HostProgress{}, "dns") }, "map[]"},
 		{p.tellAll, "map[a:dns b:timeout]"},
-		{func() { p.answers("a", "connect"); p.answers("b", "") }, "map[a:connect b:]"},
+		{func() { p.goesOn("a", wire.HostProgress{}, "connect"); p.goesOn("b", wire.HostProgress{}, "") }, "map[a:connect b:]"},
 		{p.tellAll, "map[a:connect]"},
 		{func() { p.forget([]string{"a"}) }, "map[]"},
-		{func() { p.answers("b", "dns"); p.note(7, nil) }, "map[]"}, // another cycle
+		{func() { p.goesOn("b", wire.HostProgress{}, "dns"); p.note(7, nil) }, "map[]"}, // another cycle
 	} {
 		step.change()
 		var hb wire.Heartbeat
@@ -87,8 +87,8 @@ func TestHeartbeatTellsWhoGivesNoAnswer(t *testing.T) {
 func TestHeartbeatTellsHowLongAgoVisitsWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgress()
-		p.goesOn("a", wire.HostProgress{State: wire.HostDone, Status: 200, AgoMS: 1000})
-		p.goesOn("b", wire.HostProgress{State: wire.HostDone})
+		p.goesOn("a", wire.HostProgress{State: wire.HostDone, Status: 200, AgoMS: 1000}, "")
+		p.goesOn("b", wire.HostProgress{State: wire.HostDone}, "")
 		for range 2 {
 			time.Sleep(time.Hour)
 			p.tellAll()
