@@ -256,8 +256,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		return err
 	}
 	pace := &revisit.Pace{
-		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, Restraints: r.manners.Restraints,
-		Slot: r.manners.Gate.Slot, Share: r.list.Share, Set: r.list.Interval, SetPages: r.list.RunPages,
+		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, List: r.list, Restraints: r.manners.Restraints, Slot: r.manners.Gate.Slot,
 	}
 	watching := revisit.PagesOptions{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,

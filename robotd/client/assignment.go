@@ -46,10 +46,6 @@ func (c *Assignment) Interval(host string) time.Duration { return c.List().Inter
 // Shortest returns the shortest interval that an operator allows for a host; 0: no limit is set.
 func (c *Assignment) Shortest(host string) time.Duration { return c.List().Shortest[host] }
 
-// RunPages returns the number of pages that one visit to a host fetches, if an operator has set it;
-// 0: not set.
-func (c *Assignment) RunPages(host string) int { return c.List().RunPages[host] }
-
 // Omits reports whether the manager wants a URL of a host left out.
 func (c *Assignment) Omits(host, url string) bool {
 	return slices.ContainsFunc(c.List().Omits[host], func(path string) bool { return weburl.PrefixOf("http://" + host + path).Holds(url) })

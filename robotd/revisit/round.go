@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"sheaf/internal/wire"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
 )
@@ -57,30 +57,28 @@ func (r Round) days() float64 { return r.Due.Sub(r.Began).Hours() / 24 }
 
 // Pace knows how often hosts may be visited.
 type Pace struct {
-	Interval   time.Duration                   // between two runs at an address, at least
-	Set        func(host string) time.Duration // in place of Interval; 0: Interval
-	Pages      int                             // of a run, over one connection
-	SetPages   func(host string) int           // in place of Pages; 0: Pages
+	Interval   time.Duration      // between two runs at an address, at least
+	Pages      int                // of a run, over one connection
+	List       *client.Assignment // may set another interval and number of pages for a host
 	Restraints *polite.Restraints
 	Slot       func(netip.Addr) netip.Addr // the address that stands for a range of addresses
-	Share      func(host string) wire.Share
 }
 
 // Every returns the time between two runs at a host, as far as it is known. addr may be invalid.
 func (p *Pace) Every(host string, addr netip.Addr) time.Duration {
-	interval := cmp.Or(p.Set(host), p.Interval)
+	interval := cmp.Or(p.List.Interval(host), p.Interval)
 	every := max(interval, p.Restraints.Get(host).Every)
 	if addr.IsValid() {
 		every = max(every, p.Restraints.Address(p.Slot(addr)).Every)
 	}
-	if share := p.Share(host); share.Several() { // the other robots have their turns too
+	if share := p.List.Share(host); share.Several() { // the other robots have their turns too
 		every = max(every, time.Duration(share.Of)*polite.SharedSlot(interval))
 	}
 	return max(every, time.Millisecond)
 }
 
 // RunPages returns how many pages of a host a run may fetch.
-func (p *Pace) RunPages(host string) int { return cmp.Or(p.SetPages(host), p.Pages) }
+func (p *Pace) RunPages(host string) int { return cmp.Or(p.List.List().RunPages[host], p.Pages) }
 
 // Room returns how many pages of a host can be visited in a time.
 func (p *Pace) Room(host string, addr netip.Addr, in time.Duration) float64 {
