@@ -17,12 +17,12 @@ import (
 // pages that are due.
 
 // runCycles runs one cycle after another until ctx ends. A probe goes on when a cycle ends.
-func (r *Robot) runCycles(ctx context.Context) error { return beside(ctx, r.cycles, r.prober.Run) }
+func (r *Robot) runCycles(ctx context.Context) error { return beside(ctx, r.cycles, r.session.Probe) }
 
 // Cycle runs one cycle: it takes up the one that was interrupted or begins the next, visits every
 // assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the
 // batch.
-func (r *Robot) Cycle(ctx context.Context) error { return beside(ctx, r.cycle, r.prober.Run) }
+func (r *Robot) Cycle(ctx context.Context) error { return beside(ctx, r.cycle, r.session.Probe) }
 
 // beside runs fn, and others beside it. The others end with fn; if one of them fails, fn ends too.
 func beside(ctx context.Context, fn func(context.Context) error, others ...func(context.Context) error) error {

@@ -52,7 +52,6 @@ type Robot struct {
 	crawler  *crawl.Crawler
 	servers  *revisit.Servers
 	session  *managed.Session
-	prober   *managed.Prober
 	uploader *batch.Uploader
 	program  *program
 	keys     *serviceKeys
@@ -275,15 +274,10 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		Servers: r.servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
 	})
 	r.program = newProgram(&r.cfg, r.id, r.keys, r.client, r.world.web, r.log)
-	r.prober = managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
-	passing := &managed.Passing{
-		Robot: r.id.Robot, Key: r.id.Key, Service: r.keys, Client: r.client, Frontier: r.records.Frontier, Batches: r.records.Batches,
-		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: r.servers, Interval: r.cfg.Interval, Log: r.log,
-	}
 	r.session = managed.New(managed.Options{
-		Client: r.client, List: r.list, Lease: r.manners.Lease, Moves: r.manners.Moves, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
-		Prober: r.prober, Passing: passing, Seal: r.seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
-		Troubles: r.troubles, Signing: r.signing, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
+		Settings: &r.cfg, Identity: r.id, Version: Version, Client: r.client, List: r.list, Service: r.keys, Manners: &r.manners, Records: r.records,
+		Servers: r.servers, Orders: orders, Fetcher: fetcher, Crawler: r.crawler, Seal: r.seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
+		Troubles: r.troubles, Signing: r.signing, Log: r.log,
 	})
 	return nil
 }

@@ -16,25 +16,18 @@ import (
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
 )
 
-// Prober measures the distance of hosts that other robots collect, at the manager's order (paper
+// prober measures the distance of hosts that other robots collect, at the manager's order (paper
 // 001, 4.2.5): it fetches a few files, only to know how quickly they come. It is as polite as a
 // crawl and goes to no address that the crawl visits. Nothing is stored.
-type Prober struct {
-	interval  time.Duration
-	agent     string
-	fetcher   *fetch.Fetcher
-	admission *polite.Admission
-	lease     *polite.Lease
-	crawler   *crawl.Crawler
-	journal   *client.CollectionLog
-	progress  *progress
-	asks      chan probes
+type prober struct {
+	opt      *Options
+	progress *progress
+	asks     chan probes
 }
 
 // probes are an order of the manager to measure hosts.
@@ -43,21 +36,13 @@ type probes struct {
 	asks []wire.ProbeAsk
 }
 
-// NewProber returns a prober. interval lies between the requests for two files.
-func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *client.CollectionLog) *Prober {
-	return &Prober{
-		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
-		progress: newProgress(), asks: make(chan probes, 1),
-	}
-}
-
 // ask takes an order. While an order waits, further ones are dropped: the manager repeats them.
-func (p *Prober) ask(sent polite.Instant, asks []wire.ProbeAsk) {
+func (p *prober) ask(sent polite.Instant, asks []wire.ProbeAsk) {
 	loop.Offer(p.asks, probes{sent, asks})
 }
 
-// Run measures what is ordered until ctx ends.
-func (p *Prober) Run(ctx context.Context) error {
+// run measures what is ordered until ctx ends.
+func (p *prober) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,8 +55,8 @@ func (p *Prober) Run(ctx context.Context) error {
 				}
 				host := weburl.Host(ask.URL)
 				p.progress.measured(host, result)
-				err := p.journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed)
-				if err := p.admission.Tolerate(err); err != nil {
+				err := p.opt.Records.Journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed)
+				if err := p.opt.Manners.Admission.Tolerate(err); err != nil {
 					return err
 				}
 			}
@@ -82,9 +67,9 @@ func (p *Prober) Run(ctx context.Context) error {
 // measureIn calls measure, and ends it when the robot no longer has the address for itself. The
 // time counts on the clock of leases, which goes on while the machine is stopped. If half of the
 // time is over, because the order had to wait, nothing is measured.
-func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
+func (p *prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
-		return p.measure(ctx, ask, p.lease.MayVisit)
+		return p.measure(ctx, ask, p.opt.Manners.Lease.MayVisit)
 	}
 	end := sent + polite.Instant(time.Duration(ask.ForMS)*time.Millisecond)
 	left := func() time.Duration { return time.Duration(end - polite.Sent()) }
@@ -93,7 +78,7 @@ func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.Pr
 	}
 	own, cancel := context.WithTimeout(ctx, left())
 	defer cancel()
-	result, ok = p.measure(own, ask, func() bool { return left() > 0 && p.lease.MayVisit() })
+	result, ok = p.measure(own, ask, func() bool { return left() > 0 && p.opt.Manners.Lease.MayVisit() })
 	if !ok && own.Err() != nil && ctx.Err() == nil {
 		return wire.ProbeResult{Failed: "the time for the probe is over"}, true
 	}
@@ -102,11 +87,11 @@ func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.Pr
 
 // measure measures the distance of one host. may is asked before each visit. ok is false if it had
 // to stop.
-func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool) (result wire.ProbeResult, ok bool) {
+func (p *prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool) (result wire.ProbeResult, ok bool) {
 	failed := func(why string) (wire.ProbeResult, bool) { return wire.ProbeResult{Failed: why}, true }
 	host := weburl.Host(ask.URL)
 	had, _ := netip.ParseAddr(ask.Address)
-	addr, err := p.fetcher.ResolveAgain(ctx, host, had)
+	addr, err := p.opt.Fetcher.ResolveAgain(ctx, host, had)
 	switch {
 	case ctx.Err() != nil:
 		return result, false
@@ -117,26 +102,26 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	case ask.Address != "" && addr.Addr() != had:
 		return failed(fmt.Sprintf("the host is at %s here, and other robots leave only %s alone", addr.Addr(), had))
 	}
-	if !loop.Pause(ctx, p.interval) { // another robot may have been there a moment ago
+	if !loop.Pause(ctx, p.opt.Settings.Interval) { // another robot may have been there a moment ago
 		return result, false
 	}
 	get := func(url string) (*fetch.Response, error) {
-		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: may})
+		return p.opt.Fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: may})
 	}
 	scheme, _, _ := strings.Cut(ask.URL, "://")
 	rules, why := p.rulesAt(get, scheme+"://"+host+"/robots.txt")
 	if rules == nil {
 		return failed(why)
 	}
-	interval := max(p.interval, rules.CrawlDelay(p.agent))
+	interval := max(p.opt.Settings.Interval, rules.CrawlDelay(p.opt.Manners.Agent))
 	queue, seen := []string{ask.URL}, map[string]bool{ask.URL: true}
 	for len(queue) > 0 && result.Files < min(ask.Files, wire.MaxProbeFiles) {
 		url := queue[0]
 		queue = queue[1:]
-		if !rules.Allowed(p.agent, weburl.PathQuery(url)) {
+		if !rules.Allowed(p.opt.Manners.Agent, weburl.PathQuery(url)) {
 			continue
 		}
-		if !loop.Pause(ctx, interval) || !p.admission.MayVisit(time.Now()) {
+		if !loop.Pause(ctx, interval) || !p.opt.Manners.Admission.MayVisit(time.Now()) {
 			return result, false
 		}
 		links, err := p.fetch(get, url, &result)
@@ -156,13 +141,13 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 
 // fetch fetches one file and adds it to the result. It returns the URLs to which the file leads. An
 // answer that the host is overloaded is an error.
-func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, result *wire.ProbeResult) (links []string, err error) {
+func (p *prober) fetch(get func(string) (*fetch.Response, error), url string, result *wire.ProbeResult) (links []string, err error) {
 	resp, err := get(url)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, resp.Close()) }()
-	p.admission.Spend(resp.ResponseBytes)
+	p.opt.Manners.Admission.Spend(resp.ResponseBytes)
 	result.Files, result.Bytes, result.MS = result.Files+1, result.Bytes+resp.ResponseBytes, result.MS+resp.Took.Milliseconds()
 	if crawl.Overloaded(resp.Status) {
 		return nil, errors.New(http.StatusText(resp.Status))
@@ -171,11 +156,11 @@ func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, re
 }
 
 // rulesAt fetches a robots.txt. It returns nil, and why, if the host must not be visited.
-func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*preference.Robots, string) {
+func (p *prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*preference.Robots, string) {
 	resp, err := get(url)
 	if err == nil {
 		defer resp.Close()
-		p.admission.Spend(resp.ResponseBytes)
+		p.opt.Manners.Admission.Spend(resp.ResponseBytes)
 		if resp.Status/100 == 3 {
 			return nil, "robots.txt is elsewhere"
 		}
@@ -208,7 +193,7 @@ func linksOf(url string, resp *fetch.Response) []string {
 }
 
 // visits reports whether the crawl visits an address.
-func (p *Prober) visits(addr netip.Addr) bool {
-	c := p.crawler.Current()
+func (p *prober) visits(addr netip.Addr) bool {
+	c := p.opt.Crawler.Current()
 	return c != nil && slices.ContainsFunc(c.Hosts(), func(h *crawl.Host) bool { return h.IsAt(addr) })
 }

@@ -10,35 +10,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/netip"
 	"os"
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
-// Passing passes hosts on: it hands over hosts that the robot has lost, and takes over hosts that
+// passing passes hosts on: it hands over hosts that the robot has lost, and takes over hosts that
 // it has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
 // concurrently.
-type Passing struct {
-	Robot      string
-	Key        ed25519.PrivateKey // the robot's
-	Service    wire.Verifier      // verifies what other robots hand over
-	Client     *client.Client
-	Frontier   *frontier.Frontier
-	Batches    *batch.Store
-	Rules      *polite.Rules
-	Restraints *polite.Restraints
-	Servers    *revisit.Servers
-	Interval   time.Duration // between two visits to an address
-	Log        *slog.Logger
-
+type passing struct {
+	opt      *Options
 	failures map[string]int // how often each host's file was not sent, until handOver has ended
 }
 
@@ -49,11 +36,11 @@ const patience = 3
 // handOver sends what the robot knows of hosts that it does not visit any more. A refusal by the
 // service is only logged. After an error, of the service or of the disk, the caller should try
 // again.
-func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
+func (p *passing) handOver(ctx context.Context, generation int64, names []string) error {
 	var unsettled map[string]bool
 	var again error // the first of those that are worth another try
 	for _, name := range names {
-		if !p.Frontier.Has(name) || p.failures[name] >= patience {
+		if !p.opt.Records.Frontier.Has(name) || p.failures[name] >= patience {
 			continue
 		}
 		if unsettled == nil {
@@ -71,7 +58,7 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 		case ctx.Err() != nil:
 			return err
 		case client.Refused(err), errors.Is(err, wire.ErrTooLarge):
-			p.Log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.opt.Log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		default:
 			if p.failures[name]++; p.failures[name] < patience {
 				if again = cmp.Or(again, fmt.Errorf("hand over %s: %w", name, err)); !client.Answered(err) {
@@ -79,7 +66,7 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 				}
 				continue
 			}
-			p.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.opt.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		}
 	}
 	if again == nil {
@@ -93,9 +80,9 @@ const unsettledAge = 12 * time.Hour
 
 // unsettled returns the hosts with pages of earlier cycles that are not published yet. The service
 // may refuse those pages, so no other robot's revisits may refer to them.
-func (p *Passing) unsettled() (map[string]bool, error) {
+func (p *passing) unsettled() (map[string]bool, error) {
 	hosts := map[string]bool{}
-	batches, err := p.Batches.Spool()
+	batches, err := p.opt.Records.Batches.Spool()
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +103,14 @@ func (p *Passing) unsettled() (map[string]bool, error) {
 
 // send sends the file of a host, unless nothing is known of it. The body is written to the disk
 // first, because its digest stands at the beginning of the file.
-func (p *Passing) send(ctx context.Context, name string, generation int64, states bool) error {
-	body, err := p.Frontier.TempFile()
+func (p *passing) send(ctx context.Context, name string, generation int64, states bool) error {
+	body, err := p.opt.Records.Frontier.TempFile()
 	if err != nil {
 		return err
 	}
 	defer os.Remove(body.Name())
 	defer body.Close()
-	front, err := p.Frontier.Host(name)
+	front, err := p.opt.Records.Frontier.Host(name)
 	if err != nil {
 		return err
 	}
@@ -138,31 +125,31 @@ func (p *Passing) send(ctx context.Context, name string, generation int64, state
 	}
 	h := p.describe(name, generation)
 	h.Queued = queued
-	head, err := h.File(size, hex.EncodeToString(sum.Sum(nil)), p.Key)
+	head, err := h.File(size, hex.EncodeToString(sum.Sum(nil)), p.opt.Identity.Key)
 	if err != nil {
 		return err
 	}
-	return p.Client.HandOver(ctx, func() (io.Reader, error) {
+	return p.opt.Client.HandOver(ctx, func() (io.Reader, error) {
 		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(body, 0, size)), nil
 	})
 }
 
 // describe returns the head of a host's file, without what depends on the body.
-func (p *Passing) describe(name string, generation int64) *wire.Handover {
+func (p *passing) describe(name string, generation int64) *wire.Handover {
 	now := time.Now()
 	h := &wire.Handover{
-		Format: wire.HandoverFormat, Robot: p.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
-		Rest: restOf(p.Restraints.Get(name), now),
+		Format: wire.HandoverFormat, Robot: p.opt.Identity.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
+		Rest: restOf(p.opt.Manners.Restraints.Get(name), now),
 	}
-	server := p.Servers.Get(name)
+	server := p.opt.Servers.Get(name)
 	if server.Addr.IsValid() {
-		h.Address, h.At = server.Addr.String(), restOf(p.Restraints.Address(server.Addr), now)
+		h.Address, h.At = server.Addr.String(), restOf(p.opt.Manners.Restraints.Address(server.Addr), now)
 	}
 	if server.Day > 0 {
 		h.Hours = &wire.HandoverHours{Day: server.Day, Speed: server.Hours.Speed, Weight: server.Hours.Weight}
 	}
 	for _, scheme := range []string{"http", "https"} {
-		if text, until, ok := p.Rules.Load(scheme, name); ok {
+		if text, until, ok := p.opt.Manners.Rules.Load(scheme, name); ok {
 			h.Rules = append(h.Rules, wire.HandoverRules{Scheme: scheme, Text: text, ForMS: max(until.Sub(now), 0).Milliseconds()})
 		}
 	}
@@ -176,21 +163,21 @@ func restOf(r polite.Restraint, now time.Time) wire.HandoverRest {
 // takeOver gets the files that other robots hand over, by their digests, and enters what they say.
 // A host whose file is wrong begins anew. After an error, of the service or of the disk, the caller
 // should try again.
-func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
+func (p *passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
 	for _, name := range names {
 		digest := digests[name]
-		if digest == "" || p.Frontier.Has(name) {
+		if digest == "" || p.opt.Records.Frontier.Has(name) {
 			continue
 		}
-		err := p.Service.Verify(ctx, func(keys ...ed25519.PublicKey) error { return p.fetch(ctx, name, digest, keys) })
+		err := p.opt.Service.Verify(ctx, func(keys ...ed25519.PublicKey) error { return p.fetch(ctx, name, digest, keys) })
 		if err != nil && !client.Refused(err) && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
 			return fmt.Errorf("take over %s: %w", name, err)
 		}
 		if err != nil {
-			p.Log.WarnContext(ctx, "host not taken over: it begins anew", "host", name, "err", err)
+			p.opt.Log.WarnContext(ctx, "host not taken over: it begins anew", "host", name, "err", err)
 			continue
 		}
-		p.Log.InfoContext(ctx, "host taken over", "host", name)
+		p.opt.Log.InfoContext(ctx, "host taken over", "host", name)
 	}
 	return nil
 }
@@ -199,8 +186,8 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 var errWrong = errors.New("wrong hand-over")
 
 // fetch gets a file that one of the service's keys has signed, and enters it.
-func (p *Passing) fetch(ctx context.Context, name, digest string, keys []ed25519.PublicKey) error {
-	answer, err := p.Client.TakeOver(ctx, digest)
+func (p *passing) fetch(ctx context.Context, name, digest string, keys []ed25519.PublicKey) error {
+	answer, err := p.opt.Client.TakeOver(ctx, digest)
 	if err != nil {
 		return err
 	}
@@ -227,23 +214,23 @@ func (d *download) Read(b []byte) (int, error) {
 }
 
 // enter checks a file, and enters what it says.
-func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) error {
+func (p *passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) error {
 	h, body, err := wire.OpenHandover(file, keys...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}
-	if h.Host != name || h.To != p.Robot {
+	if h.Host != name || h.To != p.opt.Identity.Robot {
 		return fmt.Errorf("%w: it is of %s, for robot %q", errWrong, h.Host, h.To)
 	}
 	now := time.Now()
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	keep := func(what string, r wire.HandoverRest) error {
-		old := p.Restraints.Get(what)
+		old := p.opt.Manners.Restraints.Get(what)
 		fresh := polite.Restraint{Until: now.Add(ms(r.WaitMS)), Every: max(ms(r.EveryMS), old.Every)}
 		if fresh.Until.Before(old.Until) {
 			fresh.Until = old.Until
 		}
-		return p.Restraints.Set(what, fresh)
+		return p.opt.Manners.Restraints.Set(what, fresh)
 	}
 	if err := keep(name, h.Rest); err != nil {
 		return err
@@ -255,30 +242,30 @@ func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 		}
 	}
 	for _, r := range h.Rules {
-		if err := p.Rules.Save(r.Scheme, name, r.Text, now.Add(ms(r.ForMS))); err != nil {
+		if err := p.opt.Manners.Rules.Save(r.Scheme, name, r.Text, now.Add(ms(r.ForMS))); err != nil {
 			return err
 		}
 	}
 	if h.Hours != nil {
 		s := revisit.Server{Addr: addr, Day: h.Hours.Day}
 		s.Hours.Speed, s.Hours.Weight = h.Hours.Speed, h.Hours.Weight
-		p.Servers.Set(name, s)
+		p.opt.Servers.Set(name, s)
 	}
-	return p.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
+	return p.opt.Records.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
 }
 
 // rest keeps the interval at hosts that another robot may have visited a moment ago. set has the
 // intervals that operators have set, by host.
-func (p *Passing) rest(names []string, set map[string]time.Duration) error {
+func (p *passing) rest(names []string, set map[string]time.Duration) error {
 	now := time.Now()
 	for _, name := range names {
-		until := now.Add(max(p.Interval, set[name]))
-		r := p.Restraints.Get(name)
+		until := now.Add(max(p.opt.Settings.Interval, set[name]))
+		r := p.opt.Manners.Restraints.Get(name)
 		if r.Until.After(until) {
 			continue
 		}
 		r.Until = until
-		if err := p.Restraints.Set(name, r); err != nil {
+		if err := p.opt.Manners.Restraints.Set(name, r); err != nil {
 			return err
 		}
 	}

@@ -17,29 +17,32 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
+	"sheaf/robotd/config"
+	"sheaf/robotd/crawl"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
-// passing returns a robot's Passing over an empty folder, with its log.
-func passing(t *testing.T, url string, service ed25519.PublicKey) (*Passing, *bytes.Buffer) {
+// newPassing returns a robot's passing over an empty folder, with its log.
+func newPassing(t *testing.T, url string, service ed25519.PublicKey) (*passing, *bytes.Buffer) {
 	t.Helper()
 	dir, log := t.TempDir(), new(bytes.Buffer)
-	p := &Passing{
-		Robot: "taker", Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Service: wire.OneKey(service), Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
-		Interval: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
+	opt := &Options{
+		Settings: &config.Config{Visits: config.Visits{Interval: time.Minute}}, Service: wire.OneKey(service), Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
+		Identity: &client.Identity{JoinResponse: wire.JoinResponse{Robot: "taker"}, Key: ed25519.NewKeyFromSeed(make([]byte, 32))},
+		Manners:  new(crawl.Manners), Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	var err error
-	p.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
+	opt.Records.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
 	testkit.Must(t, err)
-	p.Rules, err = polite.OpenRules(filepath.Join(dir, "robots"))
+	opt.Manners.Rules, err = polite.OpenRules(filepath.Join(dir, "robots"))
 	testkit.Must(t, err)
-	p.Restraints, err = polite.OpenRestraints(filepath.Join(dir, "restraints"))
+	opt.Manners.Restraints, err = polite.OpenRestraints(filepath.Join(dir, "restraints"))
 	testkit.Must(t, err)
-	p.Servers, err = revisit.OpenServers(filepath.Join(dir, "servers"))
+	opt.Servers, err = revisit.OpenServers(filepath.Join(dir, "servers"))
 	testkit.Must(t, err)
-	return p, log
+	return &passing{opt: opt}, log
 }
 
 // A hand-over that is cut, forged, of another host or for another robot, and one by a clock that is
@@ -101,7 +104,7 @@ func TestTakeOver(t *testing.T) {
 				w.Write(c.file)
 			}))
 			defer srv.Close()
-			p, log := passing(t, srv.URL, public)
+			p, log := newPassing(t, srv.URL, public)
 			for range 2 {
 				err := p.takeOver(t.Context(), map[string]string{"a.test": "digest"}, []string{"a.test"})
 				if (err != nil) != c.again {
@@ -109,7 +112,7 @@ func TestTakeOver(t *testing.T) {
 				}
 			}
 			taken := c.why == "" && !c.again
-			if p.Frontier.Has("a.test") != taken || !strings.Contains(log.String(), c.why) {
+			if p.opt.Records.Frontier.Has("a.test") != taken || !strings.Contains(log.String(), c.why) {
 				t.Errorf("taken over: %t, with the log\n%s\nwant %q", !taken, log, c.why)
 			}
 			if taken && asked != 1 {
@@ -136,12 +139,12 @@ func TestHandOverGivesUp(t *testing.T) {
 			}
 		}))
 		defer service.Close()
-		p, log := passing(t, service.URL, public)
-		p.Batches, err = batch.Open(t.TempDir(), 1, batch.Options{Robot: "taker", Version: "0", Key: p.Key})
+		p, log := newPassing(t, service.URL, public)
+		p.opt.Records.Batches, err = batch.Open(t.TempDir(), 1, batch.Options{Robot: "taker", Version: "0", Key: p.opt.Identity.Key})
 		testkit.Must(t, err)
 		names := []string{"a.test", "b.test"}
 		for _, name := range names {
-			host, err := p.Frontier.Host(name)
+			host, err := p.opt.Records.Frontier.Host(name)
 			testkit.Must(t, err)
 			_, err = host.Push(frontier.Entry{URL: "http://" + name + "/"})
 			testkit.Must(t, err)

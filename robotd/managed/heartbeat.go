@@ -31,7 +31,7 @@ func (s *Session) Beat(ctx context.Context) error {
 			s.missed(ctx, err)
 			return nil
 		}
-		if err := s.opt.Lease.Renew(sent, lease); err != nil {
+		if err := s.opt.Manners.Lease.Renew(sent, lease); err != nil {
 			return err
 		}
 		if s.away {
@@ -53,9 +53,9 @@ func (s *Session) Beat(ctx context.Context) error {
 func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err error) {
 	list := s.opt.List.List()
 	hb = wire.Heartbeat{
-		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Admission.Held(),
-		EveryMS: s.opt.Every.Milliseconds(), Clock: s.opt.Client.Clock(),
-		Contact: s.opt.Contact, Troubles: s.opt.Troubles(), Signing: s.opt.Signing(),
+		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Manners.Admission.Held(),
+		EveryMS: s.opt.Settings.Heartbeat.Milliseconds(), Clock: s.opt.Client.Clock(),
+		Contact: s.opt.Settings.Contact, Troubles: s.opt.Troubles(), Signing: s.opt.Signing(),
 	}
 	hb.Links = s.opt.Records.Tally.Links()
 	c := s.opt.Crawler.Current()
@@ -88,9 +88,9 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 
 // phase returns what the robot does now. c is the crawl of a cycle; nil: no cycle is under way.
 func (s *Session) phase(c *crawl.Crawl, cycle int64, now time.Time) wire.Phase {
-	open := s.opt.Admission.MayVisit(now)
+	open := s.opt.Manners.Admission.MayVisit(now)
 	switch {
-	case s.opt.Admission.Paused():
+	case s.opt.Manners.Admission.Paused():
 		return wire.PhasePaused
 	case c != nil && c.IsStarting():
 		return wire.PhaseStarting
@@ -137,7 +137,7 @@ func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Ord
 		case wire.DirectiveRebalance:
 			err = s.Refresh(ctx)
 		case wire.DirectivePause, wire.DirectiveResume:
-			err = s.opt.Admission.Hold(d == wire.DirectivePause)
+			err = s.opt.Manners.Admission.Hold(d == wire.DirectivePause)
 		case wire.DirectiveReport:
 			s.progress.tellAll()
 		case wire.DirectiveUpgrade:
@@ -150,7 +150,7 @@ func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Ord
 		}
 	}
 	if len(orders.Probes) > 0 {
-		s.opt.Prober.ask(sent, orders.Probes)
+		s.prober.ask(sent, orders.Probes)
 	}
 	if len(orders.Visits) > 0 {
 		if err := s.opt.Orders.Add(orders.Visits); err != nil {

@@ -58,11 +58,11 @@ func (s *Session) Refresh(ctx context.Context) error {
 			return err
 		}
 		if list == nil {
-			return s.opt.Lease.Renew(sent, lease)
+			return s.opt.Manners.Lease.Renew(sent, lease)
 		}
 		stopped, err := s.workBy(ctx, old, list)
 		if err == nil {
-			err = s.opt.Lease.Renew(sent, lease)
+			err = s.opt.Manners.Lease.Renew(sent, lease)
 		}
 		if err != nil || !stopped {
 			return err
@@ -93,11 +93,11 @@ func (s *Session) workBy(ctx context.Context, old, list *client.List) (stopped b
 		return false, err
 	}
 	fresh := list.Fresh(old)
-	if err := s.opt.Passing.takeOver(ctx, list.Handovers, fresh); err != nil {
+	if err := s.passing.takeOver(ctx, list.Handovers, fresh); err != nil {
 		return false, err
 	}
 	if list.Leased {
-		if err := s.opt.Passing.rest(fresh, list.Intervals); err != nil {
+		if err := s.passing.rest(fresh, list.Intervals); err != nil {
 			return false, err
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.
 // TellMoves tells the manager which hosts have moved, and works by the list that follows. It logs
 // all errors and returns nil.
 func (s *Session) TellMoves(ctx context.Context) error {
-	found := s.opt.Moves.Found()
+	found := s.opt.Manners.Moves.Found()
 	if len(found) == 0 {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (s *Session) TellMoves(ctx context.Context) error {
 		}
 		return nil
 	}
-	s.opt.Moves.Told(found)
+	s.opt.Manners.Moves.Told(found)
 	return nil
 }
 
@@ -174,10 +174,10 @@ func (s *Session) Leave(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
 	list := s.opt.List.List()
-	if err := s.opt.Passing.handOver(ctx, list.Generation, slices.Collect(maps.Keys(list.Hosts()))); err != nil {
+	if err := s.passing.handOver(ctx, list.Generation, slices.Collect(maps.Keys(list.Hosts()))); err != nil {
 		return err
 	}
-	if err := s.opt.Lease.End(); err != nil { // the hosts go to others with the next request
+	if err := s.opt.Manners.Lease.End(); err != nil { // the hosts go to others with the next request
 		return err
 	}
 	if err := s.opt.Client.Unsubscribe(ctx); err != nil {
@@ -207,7 +207,7 @@ func (s *Session) pass(ctx context.Context, c *crawl.Crawl, generation int64, na
 			return err
 		}
 	}
-	return s.opt.Passing.handOver(ctx, generation, names)
+	return s.passing.handOver(ctx, generation, names)
 }
 
 // forget deletes what is known of hosts that are not in the list any more.
@@ -215,9 +215,9 @@ func (s *Session) forget(names []string) error {
 	s.progress.forget(names)
 	rec := &s.opt.Records
 	for _, name := range names {
-		s.opt.Passing.Servers.Forget(name)
+		s.opt.Servers.Forget(name)
 		rec.Watched.Forget(name)
-		if err := errors.Join(rec.Frontier.Forget(name), s.opt.Passing.Rules.Forget(name)); err != nil {
+		if err := errors.Join(rec.Frontier.Forget(name), s.opt.Manners.Rules.Forget(name)); err != nil {
 			return err
 		}
 	}

@@ -12,39 +12,40 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/polite"
+	"sheaf/robotd/fetch"
 	"sheaf/robotd/revisit"
 )
 
 // Options are what a session needs. All must be set.
 type Options struct {
-	Client    *client.Client
-	List      *client.Assignment
-	Lease     *polite.Lease
-	Moves     *polite.Moves
-	Crawler   *crawl.Crawler
-	Admission *polite.Admission
-	Records   crawl.Records
-	Orders    *revisit.Orders
-	Prober    *Prober
-	Passing   *Passing
-	Seal      func(context.Context) error    // makes a batch of what is collected
-	Cycle     func() int64                   // returns the number of the last cycle
-	Upgrade   func()                         // looks for a release of the robot's program
-	Troubles  func() map[wire.Trouble]string // returns what keeps the robot from its work
-	Signing   func() []wire.SigningKey       // returns the keys by which requests are signed; none: they are not
-	Contact   string                         // of the people at the robot's site
-	Version   string                         // of the program
-	Poll      time.Duration                  // between two questions for the list
-	Every     time.Duration                  // between two heartbeats
-	Log       *slog.Logger
+	Settings *config.Config
+	Identity *client.Identity
+	Version  string // of the program
+	Client   *client.Client
+	List     *client.Assignment
+	Service  wire.Verifier // verifies what other robots hand over
+	Manners  *crawl.Manners
+	Records  crawl.Records
+	Servers  *revisit.Servers
+	Orders   *revisit.Orders
+	Fetcher  *fetch.Fetcher // for probes
+	Crawler  *crawl.Crawler
+	Seal     func(context.Context) error    // makes a batch of what is collected
+	Cycle    func() int64                   // returns the number of the last cycle
+	Upgrade  func()                         // looks for a release of the robot's program
+	Troubles func() map[wire.Trouble]string // returns what keeps the robot from its work
+	Signing  func() []wire.SigningKey       // returns the keys by which requests are signed; none: they are not
+	Log      *slog.Logger
 }
 
 // Session is the robot's talk with its manager. Its methods may be called concurrently.
 type Session struct {
 	opt      Options
 	progress *progress
+	passing  *passing
+	prober   *prober
 	gained   chan struct{} // has an element when the list has got hosts between two cycles
 
 	asking sync.Mutex // held while the manager is asked and obeyed; guards here and away
@@ -57,8 +58,15 @@ type Session struct {
 
 // New returns a session. It asks the manager nothing yet.
 func New(opt Options) *Session {
-	return &Session{opt: opt, progress: opt.Prober.progress, gained: make(chan struct{}, 1)}
+	told := newProgress()
+	return &Session{
+		opt: opt, progress: told, gained: make(chan struct{}, 1),
+		passing: &passing{opt: &opt}, prober: &prober{opt: &opt, progress: told, asks: make(chan probes, 1)},
+	}
 }
+
+// Probe measures the distances of hosts that the manager has ordered, until ctx ends.
+func (s *Session) Probe(ctx context.Context) error { return s.prober.run(ctx) }
 
 // Subscribe tells the manager that the robot takes part (P5), unless this process has told it
 // already.
@@ -98,7 +106,7 @@ func (s *Session) Note(hosts []*crawl.Host) { s.progress.note(s.opt.Cycle(), hos
 func (s *Session) NextAsk(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.askAt = now.Add(s.opt.Poll)
+	s.askAt = now.Add(s.opt.Settings.Poll)
 	return s.askAt
 }
 
