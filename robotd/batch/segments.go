@@ -3,7 +3,9 @@ package batch
 import (
 	"container/list"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"sheaf/archive"
@@ -87,7 +89,7 @@ func (s *segments) get(host string, create func() *segment) (*segment, error) {
 			return nil, nil
 		}
 		seg = create()
-		s.insert(seg)
+		s.hosts[host] = seg
 	}
 	seg.held++
 	if seg.place == nil {
@@ -125,20 +127,6 @@ func (s *segments) put(seg *segment) {
 	seg.held--
 }
 
-func (s *segments) add(seg *segment) *segment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.insert(seg)
-	return seg
-}
-
-func (s *segments) insert(seg *segment) {
-	if s.hosts == nil {
-		s.hosts = make(map[string]*segment)
-	}
-	s.hosts[seg.host] = seg
-}
-
 func (s *segments) remove(seg *segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,9 +154,5 @@ func (s *segments) size() int64 {
 func (s *segments) all() []*segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*segment, 0, len(s.hosts))
-	for _, seg := range s.hosts {
-		all = append(all, seg)
-	}
-	return all
+	return slices.Collect(maps.Values(s.hosts))
 }

@@ -67,7 +67,7 @@ func Open(dir string, generation int64, opt Options) (*Store, error) {
 	if err := s.chain.load(s.path(chainFile)); err != nil {
 		return nil, err
 	}
-	s.segments.max = opt.MaxOpen
+	s.segments.max, s.segments.hosts = opt.MaxOpen, make(map[string]*segment)
 	if err := s.findSegments(); err != nil {
 		return nil, err
 	}
@@ -245,6 +245,7 @@ func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 	return cells, nil
 }
 
+// findSegments finds the segments that an earlier process has left. Nothing else may use s yet.
 func (s *Store) findSegments() error {
 	paths, err := filepath.Glob(s.path(openDir, "*"+suffix))
 	if err != nil {
@@ -259,7 +260,8 @@ func (s *Store) findSegments() error {
 		if err != nil {
 			return err
 		}
-		s.segments.grow(s.segments.add(seg), st.Size())
+		s.segments.hosts[seg.host] = seg
+		s.segments.grow(seg, st.Size())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -232,10 +233,8 @@ func (s *HTTP) do(req *http.Request, want ...int) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, status := range want {
-		if resp.StatusCode == status {
-			return resp, nil
-		}
+	if slices.Contains(want, resp.StatusCode) {
+		return resp, nil
 	}
 	defer drop(resp)
 	return nil, answered(resp)
