@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"aead.dev/minisign"
@@ -246,9 +247,11 @@ func (s *setup) settings() (map[string]any, error) {
 	}
 	more, err := admin.SplitSettings(s.set)
 	maps.Copy(all, more)
-	file := viper.New() // turns keys such as http.listen into the sections of a settings file
-	for key, value := range all {
-		file.Set(key, value)
+	// This turns keys such as http.listen into the sections of a settings file. A section that is
+	// itself given a value comes after its keys, and so hides them and is refused by service.Load.
+	file := viper.New()
+	for _, key := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+		file.Set(key, all[key])
 	}
 	return file.AllSettings(), err
 }

@@ -97,6 +97,7 @@ func TestSetupRefuses(t *testing.T) {
 		{"--contact a@waseda.ac.jp --address https://a.example.jp --cert /etc/cert.pem", `tls.cert: "/etc/cert.pem": needs tls.key`},
 		{"--contact a@waseda.ac.jp --address http://a.example.jp --set publish.windw=always", "there is no key publish.windw; did you mean publish.window?"},
 		{"--contact a@waseda.ac.jp --address http://a.example.jp --set publish=always", `publish: "always": is a section; want keys of it, such as publish.window`},
+		{"--contact a@waseda.ac.jp --address http://a.example.jp --set http=:80", `http: ":80": is a section; want keys of it, such as http.listen`},
 		{"--contact a@waseda.ac.jp --address http://a.example.jp --set poll=3", `poll: "3": want a duration`},
 		{"--contact a@waseda.ac.jp --address http://a.example.jp --operator Sato", `name "Sato"`},
 	} {

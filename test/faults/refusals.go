@@ -144,7 +144,7 @@ func (d *demo) quarantined() string {
 	list, err := client.Call(d.Context(), d.operator(), ingest.ListBatches, ingest.BatchQuery{State: wire.StateQuarantined})
 	testkit.Must(d, err)
 	if len(list.Batches) != 1 {
-		d.Fatalf("the quarantine has %+v", list.Batches)
+		d.Fatalf("the quarantine has %d batches, want 1", len(list.Batches))
 	}
 	return string(list.Batches[0].ID)
 }
