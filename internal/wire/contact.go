@@ -26,13 +26,10 @@ func CheckContact(contact string) error {
 	case !strings.Contains(domain, "."):
 		return errors.New("it is neither a URL nor a mail address with a domain")
 	}
-	for _, placeholder := range []string{"example.com", "example.org", "example.net", "example.jp", "yourdomain.com", "your-domain.com"} {
+	for _, placeholder := range []string{
+		"example.com", "example.org", "example.net", "example.jp", "yourdomain.com", "your-domain.com", "example", "invalid", "localhost",
+	} {
 		if domain == placeholder || strings.HasSuffix(domain, "."+placeholder) {
-			return errors.New("it is a placeholder; give an address at which webmasters reach you")
-		}
-	}
-	for _, ending := range []string{".example", ".invalid", ".localhost"} {
-		if strings.HasSuffix(domain, ending) {
 			return errors.New("it is a placeholder; give an address at which webmasters reach you")
 		}
 	}

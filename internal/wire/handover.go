@@ -93,7 +93,7 @@ func (h *Handover) Check() error {
 		return fmt.Errorf("rest %+v, at its address %+v: want 0 to %d ms", h.Rest, h.At, longestRest.Milliseconds())
 	case len(h.Rules) > 2:
 		return fmt.Errorf("%d robots.txt", len(h.Rules))
-	case h.Size < 0 || h.Size > MaxHandover || !validDigest(h.SHA256):
+	case h.Size < 0 || h.Size > MaxHandover || !ValidDigest(h.SHA256):
 		return fmt.Errorf("body of %d bytes with the digest %q", h.Size, h.SHA256)
 	}
 	if _, host, err := NormalizeURL("http://" + h.Host + "/"); err != nil || host != h.Host {

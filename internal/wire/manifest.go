@@ -115,9 +115,9 @@ func (m *Manifest) Check() error {
 		return fmt.Errorf("manifest: robot name %q is not a DNS label", m.Robot)
 	case m.Size <= 0:
 		return fmt.Errorf("manifest: size %d of the batch is not positive", m.Size)
-	case !validDigest(m.SHA256):
+	case !ValidDigest(m.SHA256):
 		return fmt.Errorf("manifest: sha256 %q is not 64 lower-case hexadecimal digits", m.SHA256)
-	case m.Previous != "" && !validDigest(m.Previous):
+	case m.Previous != "" && !ValidDigest(m.Previous):
 		return fmt.Errorf("manifest: previous %q is not 64 lower-case hexadecimal digits", m.Previous)
 	case m.Created.IsZero():
 		return errors.New("manifest: created is missing")
@@ -137,7 +137,7 @@ func (m *Manifest) Check() error {
 			return fmt.Errorf("manifest: hosts[%d] %s: offset %d, want %d (hosts lie one after another)", i, h.Name, h.Offset, end)
 		case h.Length <= 0 || h.Length > m.Size-end:
 			return fmt.Errorf("manifest: hosts[%d] %s: length %d does not fit the batch's %d bytes", i, h.Name, h.Length, m.Size)
-		case !validDigest(h.SHA256):
+		case !ValidDigest(h.SHA256):
 			return fmt.Errorf("manifest: hosts[%d] %s: sha256 %q is not 64 lower-case hexadecimal digits", i, h.Name, h.SHA256)
 		}
 		seen[h.Name] = true
@@ -151,16 +151,10 @@ func (m *Manifest) Check() error {
 	return nil
 }
 
-func validDigest(s string) bool {
-	if len(s) != 2*sha256.Size {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+// ValidDigest reports whether s is a SHA-256 in lower-case hexadecimal.
+func ValidDigest(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
 }
 
 // signed is the envelope of manifests and receipts. The signature covers the bytes of Body, so it

@@ -131,7 +131,7 @@ func (l *HostLine) parseExtra(field string) error {
 			}
 			l.Omit = value
 		case "handover":
-			if !validDigest(value) {
+			if !ValidDigest(value) {
 				return fmt.Errorf("handover %q is no digest", value)
 			}
 			l.Handover = value

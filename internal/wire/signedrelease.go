@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -108,12 +107,6 @@ func (r *Release) check() error {
 		}
 	}
 	return nil
-}
-
-// ValidDigest reports whether s is a SHA-256 in the form that a release has.
-func ValidDigest(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == 32 && s == strings.ToLower(s)
 }
 
 // ParseRelease parses a release's text, which must be exactly as Format writes it. It does not
