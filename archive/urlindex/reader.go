@@ -47,19 +47,19 @@ func NewReader(st store.Store, opt ReaderOptions) *Reader {
 // an error to log, and the view before; the first view covers nothing. The view is never nil. The
 // caller reads entries that the view does not cover from their segments.
 func (r *Reader) Current(ctx context.Context) (*View, error) {
-	if v, err, fresh, _ := r.held(); fresh {
+	if v, fresh, _, err := r.held(); fresh {
 		return v, err
 	}
 	if !r.refreshing.TryLock() {
 		// Another call is reading the newest state. With a lag, do not wait for it: a slow store
 		// must not delay callers that accept an older view.
-		if v, err, _, usable := r.held(); usable {
+		if v, _, usable, err := r.held(); usable {
 			return v, err
 		}
 		r.refreshing.Lock()
 	}
 	defer r.refreshing.Unlock()
-	held, err, fresh, _ := r.held() // another call may have finished meanwhile
+	held, fresh, _, err := r.held() // another call may have finished meanwhile
 	if fresh {
 		return held, err
 	}
@@ -77,13 +77,13 @@ func (r *Reader) Current(ctx context.Context) (*View, error) {
 	return next, err
 }
 
-// held returns the current view, whether it is recent enough, and whether it may be used even if it
-// is not.
-func (r *Reader) held() (v *View, err error, fresh, usable bool) {
+// held returns the current view with its error, whether it is recent enough, and whether it may be
+// used even if it is not.
+func (r *Reader) held() (v *View, fresh, usable bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	usable = r.opt.Lag > 0 && !r.seen.IsZero()
-	return r.view, r.err, usable && time.Since(r.seen) < r.opt.Lag, usable
+	return r.view, usable && time.Since(r.seen) < r.opt.Lag, usable, r.err
 }
 
 // refresh opens the newest state. It returns held if held is the newest state, and with every
