@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -141,46 +142,22 @@ func (f *follower) change(seq int64) Change {
 func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
 	entries := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
 	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-entries))
-	c := sortedrun.NewCursor(f.run)
-	block, row := f.run.blockOf(skip)
-	err = c.Enter(ctx, block, row)
-	if err == nil {
-		err = c.Advance(ctx, tableHost+f.prefix)
-	}
-	if err != nil {
-		return nil, err
-	}
-	expired := openExpiries(f.snapshot.state.runs)
-	for ; beginsWith(c.Row(), tableHost+f.prefix); err = c.Next(ctx) {
+	for l, err := range f.snapshot.entriesOf(ctx, f.run.from(ctx, skip, tableHost+f.prefix)) {
 		if err != nil {
 			return nil, err
 		}
-		seq, err := seqOfRow(c.Row())
-		if err != nil {
-			return nil, err
-		}
-		if seq <= f.since {
+		if l.Seq <= f.since {
 			continue
 		}
 		if len(changes) == f.limit {
-			f.last = seq - 1
-			return changes, nil
+			f.last = l.Seq - 1
+			break
 		}
-		l, err := entryOfRow(c.Row())
-		if err != nil {
-			return nil, err
-		}
-		gone, err := expired.hold(ctx, c.Row())
-		if err != nil {
-			return nil, err
-		}
-		if !gone && !f.snapshot.hidden(l) {
-			at := f.change(seq)
-			at.Entry = &l
-			changes = append(changes, at)
-		}
+		at := f.change(l.Seq)
+		at.Entry = &l
+		changes = append(changes, at)
 	}
-	return changes, err
+	return changes, nil
 }
 
 // expiries returns the events of a version that has only expiries. The rows do not contain the
@@ -189,21 +166,16 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	first := f.entry.NextSeq - f.run.Rows
 	skip := max(0, f.since+1-first)
 	seq := first + skip
-	c := sortedrun.NewCursor(f.run)
-	block, row := f.run.blockOf(skip)
-	if err := c.Enter(ctx, block, row); err != nil {
-		return nil, err
-	}
-	for ; c.Row() != nil; err = c.Next(ctx) {
+	for row, err := range f.run.from(ctx, skip, "") {
 		if err != nil {
 			return nil, err
 		}
-		if beginsWith(c.Row(), tableExpired+f.prefix) {
+		if beginsWith(row, tableExpired+f.prefix) {
 			if len(changes) == f.limit {
 				f.last = seq - 1
-				return changes, nil
+				break
 			}
-			e, err := expiryOfRow(c.Row())
+			e, err := expiryOfRow(row)
 			if err != nil {
 				return nil, err
 			}
@@ -213,7 +185,7 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 		}
 		seq++
 	}
-	return changes, err
+	return changes, nil
 }
 
 // tombstones returns the events of a version that has only tombstones. They are few.
@@ -239,6 +211,26 @@ func (f *follower) tombstones(ctx context.Context) (changes []Change, err error)
 		f.last = changes[f.limit-1].Seq
 	}
 	return changes, nil
+}
+
+// from walks the run's rows that begin with prefix, without its first n rows.
+func (r *run) from(ctx context.Context, n int64, prefix string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		c := sortedrun.NewCursor(r)
+		block, row := r.blockOf(n)
+		err := c.Enter(ctx, block, row)
+		if err == nil {
+			err = c.Advance(ctx, prefix)
+		}
+		for ; err == nil && c.Row() != nil && beginsWith(c.Row(), prefix); err = c.Next(ctx) {
+			if !yield(c.Row(), nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
 }
 
 // blockOf returns the block that holds row n of the run, from 0, and the row's number there.

@@ -29,8 +29,8 @@ type CollectOptions struct {
 	Claims func(context.Context) (func(key string) bool, error)
 	// Retention lets old editions expire. The zero value keeps everything for ever.
 	Retention Retention
-	// Indexes are derived indexes. Objects that they do not need any more are collected, too.
-	Indexes []DerivedIndex
+	// Index, if set, is a derived index. Objects that it does not need any more are collected, too.
+	Index DerivedIndex
 	// DryRun makes Collect report which objects it would mark and delete, and write nothing.
 	DryRun bool
 }
@@ -110,16 +110,16 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 	}
 	old := now.Add(-opt.Delay)
 	m := &marks{store: c.lib.store, boundary: c.opt.Boundary, now: now, version: head.N, dryRun: opt.DryRun, sorter: c.newSorter()}
-	j := &judge{head: head, log: c.log, pinned: c.pinnedRuns(), claimed: claimed, old: old, report: report, sorter: c.newSorter()}
+	j := &judge{head: head, log: c.log, pinned: c.pinnedRuns(), claimed: claimed, index: opt.Index, old: old, report: report, sorter: c.newSorter()}
 	defer func() { err = errors.Join(err, m.sorter.Close(), j.sorter.Close()) }()
 	if err := m.read(ctx, old, func(version int64) error { return c.checkNotBehind(ctx, head, version) }); err != nil {
 		return err
 	}
-	if err := j.prepare(ctx, opt.Indexes); err != nil {
+	if err := j.prepare(ctx); err != nil {
 		return err
 	}
 	sweep := &sweeper{catalog: c, head: head, marks: m, report: report}
-	for info, err := range c.collectable(ctx, opt.Indexes) {
+	for info, err := range c.collectable(ctx, opt.Index) {
 		if err != nil {
 			return err
 		}
@@ -155,10 +155,10 @@ func (c *Catalog) checkNotBehind(ctx context.Context, head *state, known int64) 
 }
 
 // collectable lists all objects that may be collected, in the order of their keys.
-func (c *Catalog) collectable(ctx context.Context, indexes []DerivedIndex) iter.Seq2[store.Info, error] {
+func (c *Catalog) collectable(ctx context.Context, index DerivedIndex) iter.Seq2[store.Info, error] {
 	prefixes := []string{"packs/", runPrefix, "segments/"}
-	for _, x := range indexes {
-		prefixes = append(prefixes, x.Prefix())
+	if index != nil {
+		prefixes = append(prefixes, index.Prefix())
 	}
 	slices.Sort(prefixes)
 	return func(yield func(store.Info, error) bool) {

@@ -11,12 +11,7 @@ type DerivedIndex interface {
 	// index does not need must never be needed later, unless the object is younger than
 	// CollectOptions.Delay.
 	Needs(ctx context.Context) (func(key string) bool, error)
-}
-
-// CheckedIndex is a DerivedIndex that Fsck can check.
-type CheckedIndex interface {
-	DerivedIndex
 	// Check calls need for every object that the index needs, with the object's size in bytes, and
-	// problem for everything that is wrong. It returns an error only if it could not check.
+	// problem for everything that is wrong. It returns an error only if it could not check. It is for Fsck.
 	Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error
 }

@@ -15,16 +15,9 @@ func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 		if err != nil || rows == 0 {
 			return nil, err
 		}
-		run, err := c.buildRun(ctx, kindExpire, head.N+1, func(w *runWriter) error {
+		return c.compose(ctx, head, kindExpire, c.after(head), rows, func(w *runWriter) error {
 			return c.unexpired(ctx, head, expired, w.add)
 		})
-		if err != nil {
-			return nil, err
-		}
-		return &logRecord{
-			Kind: kindExpire, At: c.after(head), Token: head.Token,
-			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + rows,
-		}, nil
 	})
 	return err
 }

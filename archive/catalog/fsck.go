@@ -36,7 +36,7 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 	if report.damaged == nil {
 		report.damaged = func(string, bool) {}
 	}
-	objects := &objectCheck{store: st, indexes: opt.Indexes, report: report, sorter: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare)}
+	objects := &objectCheck{store: st, index: opt.Index, report: report, sorter: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare)}
 	f := &fsck{
 		log: newLogbook(st), lib: lib, objects: objects, report: report,
 		runs:     &runCheck{lib: lib, objects: objects, report: report},
@@ -46,8 +46,8 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 	if err := f.checkLog(ctx); err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
-	for _, x := range opt.Indexes {
-		err := x.Check(ctx, opt.Deep, objects.needWhole, func(where, detail string) {
+	if opt.Index != nil {
+		err := opt.Index.Check(ctx, opt.Deep, objects.needWhole, func(where, detail string) {
 			report.problem(where, "%s", detail)
 			report.suspect(f.last)
 		})

@@ -12,10 +12,10 @@ import (
 
 // objectCheck compares the objects that versions need with the objects in the store.
 type objectCheck struct {
-	store   store.Store
-	indexes []CheckedIndex
-	report  *Report
-	sorter  *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
+	store  store.Store
+	index  DerivedIndex // nil: none
+	report *Report
+	sorter *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
 }
 
 // need notes that an object's bytes from start up to end are needed. Only empty ranges of one
@@ -72,7 +72,7 @@ func (o *objectCheck) check(ctx context.Context) error {
 			if err := o.take(ctx, needed, &info); err != nil {
 				return err
 			}
-		case slices.ContainsFunc(o.indexes, func(x CheckedIndex) bool { return strings.HasPrefix(info.Key, x.Prefix()) }):
+		case o.index != nil && strings.HasPrefix(info.Key, o.index.Prefix()):
 			o.report.LeftOver++
 			o.report.LeftOverBytes += info.Size
 		case !slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(info.Key, p) }):

@@ -20,18 +20,13 @@ type judge struct {
 	log     logbook
 	pinned  map[string]bool // names of the runs that a snapshot reads
 	claimed func(key string) bool
-	indexes []indexNeeds
-	old     time.Time   // an object that was changed later is young
-	report  *Collection // counts objects that are kept although nothing refers to them
+	index   DerivedIndex          // nil: none
+	needs   func(key string) bool // of index
+	old     time.Time             // an object that was changed later is young
+	report  *Collection           // counts objects that are kept although nothing refers to them
 
 	sorter *sortedrun.Sorter // rows of reference
 	rows   *sortedrun.Merged // the rows of sorter that were not read yet
-}
-
-// indexNeeds holds the function that a derived index's Needs returned for this collection.
-type indexNeeds struct {
-	prefix string
-	needs  func(key string) bool
 }
 
 // Rows of reference are "<object> <text>". The text is one of these; after refDown comes the entry
@@ -42,23 +37,15 @@ const (
 	refExpired = "x" // an entry in the object has expired
 )
 
-// prepare reads which objects the catalog's entries name, and asks the derived indexes what they
-// need.
-func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error) {
+// prepare reads which objects the catalog's entries name, and asks the derived index what it needs.
+func (j *judge) prepare(ctx context.Context) (err error) {
 	if err := j.readEntries(ctx); err != nil {
 		return err
 	}
-	if j.rows, err = j.sorter.Rows(ctx); err != nil {
-		return err
+	if j.rows, err = j.sorter.Rows(ctx); err == nil && j.index != nil {
+		j.needs, err = j.index.Needs(ctx)
 	}
-	for _, x := range indexes {
-		needs, err := x.Needs(ctx)
-		if err != nil {
-			return err
-		}
-		j.indexes = append(j.indexes, indexNeeds{x.Prefix(), needs})
-	}
-	return nil
+	return err
 }
 
 // readEntries adds a row of reference for each entry of the head.
@@ -107,13 +94,11 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 		return "", nil, err
 	}
 	young := info.Modified.After(j.old)
-	for _, x := range j.indexes {
-		if strings.HasPrefix(info.Key, x.prefix) {
-			if x.needs(info.Key) {
-				return "", nil, nil
-			}
-			return j.unlessYoung(ReasonUnused, young), nil, nil
+	if j.index != nil && strings.HasPrefix(info.Key, j.index.Prefix()) {
+		if j.needs(info.Key) {
+			return "", nil, nil
 		}
+		return j.unlessYoung(ReasonUnused, young), nil, nil
 	}
 	if strings.HasPrefix(info.Key, runPrefix) {
 		reason, err := j.ofRun(ctx, info.Key)
@@ -122,12 +107,11 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 		}
 		return reason, nil, err
 	}
-	needed := slices.Contains(refs, refNeeded)
 	switch {
-	case needed && len(refs) > 1:
-		j.report.Shared++
-		return "", nil, nil
-	case needed:
+	case slices.Contains(refs, refNeeded):
+		if len(refs) > 1 {
+			j.report.Shared++
+		}
 		return "", nil, nil
 	case len(refs) > 0 && refs[0] == refExpired: // it sorts last, so all rows are of this kind
 		return ReasonExpired, nil, nil

@@ -50,7 +50,7 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 			if v, err = snapshot.next(ctx, p.Day, today, now); err != nil {
 				return nil, err
 			}
-			r, err := c.compose(ctx, head, draft, rest, v, p.Token)
+			r, err := c.composeEdition(ctx, head, draft, rest, v, p.Token)
 			// The day may have ended while a large run was built. Then callers of Complete may
 			// already rely on the day being complete.
 			if err != nil || c.after(head).In(c.opt.Location).Format(dayForm) <= today {
@@ -98,8 +98,8 @@ func (p Publication) check() error {
 	return nil
 }
 
-// compose stores version v's run, and returns v's record.
-func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*logRecord, error) {
+// composeEdition stores version v's run, and returns v's record.
+func (c *Catalog) composeEdition(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*logRecord, error) {
 	nextSeq := head.NextSeq
 	run, err := c.buildRun(ctx, kindPublish, v.N, func(w *runWriter) error {
 		for _, b := range batches {

@@ -16,8 +16,8 @@ type FsckOptions struct {
 	// every problem, also if the report does not list it. It may be called several times for one
 	// object. named is false if the report names another object: one of the two is then damaged.
 	Damaged func(key string, named bool)
-	// Indexes are derived indexes to check, too.
-	Indexes []CheckedIndex
+	// Index, if set, is a derived index to check, too.
+	Index DerivedIndex
 	// TempDir is for lists that do not fit in memory; the system's if empty.
 	TempDir string
 }
@@ -59,7 +59,7 @@ type Report struct {
 	OrphanBytes int64    `json:"orphan_bytes"`
 	OrphanKeys  []string `json:"orphan_keys,omitempty"` // the first thousand
 
-	// LeftOver are objects of derived indexes that the indexes do not need any more, or do not need
+	// LeftOver are objects of the derived index that it does not need any more, or does not need
 	// yet. They are not a problem.
 	LeftOver      int64 `json:"left_over"`
 	LeftOverBytes int64 `json:"left_over_bytes"`

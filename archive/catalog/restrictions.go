@@ -49,7 +49,7 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 			return nil, nil
 		}
 		at := c.after(head)
-		run, err := c.buildRun(ctx, kindRestrict, head.N+1, func(w *runWriter) error {
+		return c.compose(ctx, head, kindRestrict, at, int64(len(fresh)), func(w *runWriter) error {
 			for i, r := range fresh {
 				r.At = at
 				if err := w.put(tableRestriction+seqKey(head.NextSeq+int64(i)), r); err != nil {
@@ -58,12 +58,6 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
-		return &logRecord{
-			Kind: kindRestrict, At: at, Token: head.Token, Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(fresh)),
-		}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("restrict: %w", err)

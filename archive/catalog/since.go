@@ -24,8 +24,7 @@ func (s *Snapshot) Since(ctx context.Context, since int64) iter.Seq2[Change, err
 }
 
 func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bool) error {
-	runs, err := s.live()
-	if err != nil {
+	if _, err := s.live(); err != nil {
 		return err
 	}
 	return s.follow(ctx, since, func(f *follower) (more bool, err error) {
@@ -38,39 +37,20 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 		if f.entry.Kind == kindErase {
 			return f.eachErasure(ctx, yield)
 		}
-		return f.eachLasting(ctx, runs, yield)
+		return f.eachLasting(ctx, yield)
 	})
 }
 
 // eachLasting yields the entries of a publication that are neither erased nor expired.
-func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Change) bool) (more bool, err error) {
-	expired := openExpiries(runs)
-	for row, err := range pass(ctx, []*run{f.run}, tableHost) {
+func (f *follower) eachLasting(ctx context.Context, yield func(Change) bool) (more bool, err error) {
+	skip := func(l SegmentEntry) bool {
+		return l.Seq <= f.since || f.snapshot.catalog.current().tombstones.erased([]SegmentEntry{l})
+	}
+	for l, err := range f.snapshot.unexpired(ctx, pass(ctx, []*run{f.run}, tableHost), skip) {
 		if err != nil {
 			return false, err
 		}
-		seq, err := seqOfRow(row)
-		if err != nil {
-			return false, err
-		}
-		if seq <= f.since {
-			continue
-		}
-		gone, err := expired.hold(ctx, row)
-		if err != nil {
-			return false, err
-		}
-		if gone {
-			continue
-		}
-		l, err := entryOfRow(row)
-		if err != nil {
-			return false, err
-		}
-		if f.snapshot.catalog.current().tombstones.erased([]SegmentEntry{l}) {
-			continue
-		}
-		at := f.change(seq)
+		at := f.change(l.Seq)
 		at.Entry = &l
 		if !yield(at) {
 			return false, nil

@@ -75,26 +75,29 @@ func (s *Snapshot) entries(ctx context.Context, runs []*run, prefix, start strin
 // entriesOf decodes rows of entries. It leaves out entries that are taken down, hidden or, in this
 // version, expired.
 func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[SegmentEntry, error] {
+	return s.unexpired(ctx, rows, s.hidden)
+}
+
+// unexpired decodes rows of entries. It leaves out entries that have expired in this version, and
+// those for which skip returns true.
+func (s *Snapshot) unexpired(ctx context.Context, rows iter.Seq2[[]byte, error], skip func(SegmentEntry) bool) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		expired := openExpiries(s.state.runs)
 		for row, err := range rows {
+			var l SegmentEntry
+			gone := false
+			if err == nil {
+				gone, err = expired.hold(ctx, row)
+			}
+			if err == nil && !gone {
+				l, err = entryOfRow(row)
+				gone = err == nil && skip(l)
+			}
 			if err != nil {
 				yield(SegmentEntry{}, err)
 				return
 			}
-			gone, err := expired.hold(ctx, row)
-			if err != nil {
-				yield(SegmentEntry{}, err)
-				return
-			}
-			if gone {
-				continue
-			}
-			l, err := entryOfRow(row)
-			if err == nil && s.hidden(l) {
-				continue
-			}
-			if !yield(l, err) || err != nil {
+			if !gone && !yield(l, nil) {
 				return
 			}
 		}

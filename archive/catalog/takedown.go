@@ -78,7 +78,7 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 		t.At = at
 		rows[tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i))] = t
 	}
-	run, err := c.buildRun(ctx, k, head.N+1, func(w *runWriter) error {
+	return c.compose(ctx, head, k, at, int64(len(stones)), func(w *runWriter) error {
 		for _, key := range slices.Sorted(maps.Keys(rows)) {
 			if err := w.put(key, rows[key]); err != nil {
 				return err
@@ -86,13 +86,6 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &logRecord{
-		Kind: k, At: at, Token: head.Token,
-		Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(stones)),
-	}, nil
 }
 
 // Takedowns returns all take-downs, lifts and erasures of one host, in the order of recording. If

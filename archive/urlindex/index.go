@@ -11,7 +11,7 @@ import (
 )
 
 // Index lets the catalog's Collect and Fsck handle the URL index. It implements
-// catalog.CheckedIndex.
+// catalog.DerivedIndex.
 type Index struct {
 	store   store.Store
 	tempDir string
