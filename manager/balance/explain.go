@@ -9,9 +9,9 @@ import (
 )
 
 // Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes
-// from, which robots' time is scarce and, if from is not nil, why hosts moved. It names robots and
-// hosts by number, as "robot 3" and "host 17".
-func Explain(c *Costs, r Result, from Plan) []string {
+// from, which robots' time is scarce and, if from is not nil, why hosts moved. robot and host return
+// the names of robots and hosts by their numbers.
+func Explain(c *Costs, r Result, from Plan, robot, host func(int) string) []string {
 	if c.Hosts == 0 {
 		return []string{"There are no hosts."}
 	}
@@ -23,9 +23,9 @@ func Explain(c *Costs, r Result, from Plan) []string {
 		}
 	}
 	why := []string{
-		fmt.Sprintf("Robot %d ends last, after %.0f ms. Most of that is %s.", last, loads[last], c.largest(r.Plan, last)),
+		fmt.Sprintf("Robot %s ends last, after %.0f ms. Most of that is %s.", robot(last), loads[last], c.largest(r.Plan, last, host)),
 		c.whyBound(r),
-		c.whyPrices(r.Prices),
+		c.whyPrices(r.Prices, robot),
 	}
 	if misplaced := c.misplaced(r.Plan); misplaced > 0 {
 		why = append(why, fmt.Sprintf("%d of %d hosts are not at the robot where they cost least: those robots have no time left for them.", misplaced, c.Hosts))
@@ -33,13 +33,13 @@ func Explain(c *Costs, r Result, from Plan) []string {
 		why = append(why, "Every host is at the robot where it costs least.")
 	}
 	if from != nil {
-		why = append(why, c.whyMoved(r, from)...)
+		why = append(why, c.whyMoved(r, from, robot, host)...)
 	}
 	return slices.DeleteFunc(why, func(s string) bool { return s == "" })
 }
 
 // largest names the three largest hosts of a robot.
-func (c *Costs) largest(p Plan, robot int) string {
+func (c *Costs) largest(p Plan, robot int, host func(int) string) string {
 	var hosts []int
 	for j, i := range p {
 		if i == robot {
@@ -49,7 +49,7 @@ func (c *Costs) largest(p Plan, robot int) string {
 	slices.SortFunc(hosts, func(a, b int) int { return cmp.Compare(c.At(robot, b), c.At(robot, a)) })
 	var names []string
 	for _, j := range hosts[:min(3, len(hosts))] {
-		names = append(names, fmt.Sprintf("host %d (%.0f ms)", j, c.At(robot, j)))
+		names = append(names, fmt.Sprintf("host %s (%.0f ms)", host(j), c.At(robot, j)))
 	}
 	return strings.Join(names, ", ")
 }
@@ -64,7 +64,7 @@ func (c *Costs) whyBound(r Result) string {
 
 // whyPrices names the robots whose time is dearest and cheapest. A robot's price says how much
 // sooner the night would end for each ms that the robot saved.
-func (c *Costs) whyPrices(prices []float64) string {
+func (c *Costs) whyPrices(prices []float64, robot func(int) string) string {
 	if len(prices) < 2 {
 		return ""
 	}
@@ -77,7 +77,7 @@ func (c *Costs) whyPrices(prices []float64) string {
 			cheap = i
 		}
 	}
-	return fmt.Sprintf("Time is dearest at robot %d (%.1f times the mean: it is near to much), cheapest at robot %d (%.2f times).", dear, prices[dear]*float64(len(prices)), cheap, prices[cheap]*float64(len(prices)))
+	return fmt.Sprintf("Time is dearest at robot %s (%.1f times the mean: it is near to much), cheapest at robot %s (%.2f times).", robot(dear), prices[dear]*float64(len(prices)), robot(cheap), prices[cheap]*float64(len(prices)))
 }
 
 // misplaced counts the hosts that cost less at another robot.
@@ -99,7 +99,7 @@ func (c *Costs) misplaced(p Plan) (n int) {
 }
 
 // whyMoved explains the moves that gain most at the prices.
-func (c *Costs) whyMoved(r Result, from Plan) []string {
+func (c *Costs) whyMoved(r Result, from Plan, robot, host func(int) string) []string {
 	type move struct {
 		j    int
 		gain float64
@@ -123,13 +123,16 @@ func (c *Costs) whyMoved(r Result, from Plan) []string {
 	why := []string{fmt.Sprintf("%d hosts move, only as many as bring the plan near the bound: a host that moves is fetched whole.", len(moves))}
 	for _, m := range moves[:min(5, len(moves))] {
 		to, old := r.Plan[m.j], from[m.j]
+		name := host(m.j)
 		switch {
+		case old < 0 || old >= c.Robots:
+			why = append(why, fmt.Sprintf("Host %s goes to robot %s: no robot has it now.", name, robot(to)))
 		case math.IsInf(m.gain, 1):
-			why = append(why, fmt.Sprintf("Host %d goes to robot %d: robot %d cannot collect it.", m.j, to, old))
+			why = append(why, fmt.Sprintf("Host %s goes to robot %s: robot %s cannot collect it.", name, robot(to), robot(old)))
 		case c.At(to, m.j) < c.At(old, m.j):
-			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms), where it is nearer.", m.j, old, c.At(old, m.j), to, c.At(to, m.j)))
+			why = append(why, fmt.Sprintf("Host %s goes from robot %s (%.0f ms) to robot %s (%.0f ms), where it is nearer.", name, robot(old), c.At(old, m.j), robot(to), c.At(to, m.j)))
 		default:
-			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms): it is farther there, but robot %d's time is scarcer.", m.j, old, c.At(old, m.j), to, c.At(to, m.j), old))
+			why = append(why, fmt.Sprintf("Host %s goes from robot %s (%.0f ms) to robot %s (%.0f ms): it is farther there, but robot %s's time is scarcer.", name, robot(old), c.At(old, m.j), robot(to), c.At(to, m.j), robot(old)))
 		}
 	}
 	return why

@@ -276,19 +276,8 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]Sa
 // samplesOf returns the stored samples of hosts at a robot, by host.
 func samplesOf(ctx context.Context, tx *sql.Tx, robot string, hosts []string) (map[string]Samples, error) {
 	had := map[string]Samples{}
-	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
-		var host string
-		var blob []byte
-		if err := rows.Scan(&host, &blob); err != nil {
-			return err
-		}
-		list, err := parseSamples(blob)
-		if err != nil {
-			return fmt.Errorf("host %s: %w", host, err)
-		}
-		had[host] = list
-		return nil
-	}, `SELECT host, samples FROM costs WHERE robot = ? AND host IN `+db.Tuple(len(hosts)), append([]any{robot}, db.Args(hosts)...)...)
+	err := ReadLog(ctx, tx, `t.robot = ? AND t.host IN `+db.Tuple(len(hosts)), append([]any{robot}, db.Args(hosts)...),
+		func(_, host string, list Samples) { had[host] = list })
 	return had, err
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,7 +147,8 @@ func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Optio
 		stay = "Nothing moves: no plan that was found ends clearly sooner."
 	}
 	p.Makespan = last(p.Ends).MS
-	p.Why = s.named(balance.Explain(it.costs, p.result, it.from), it.hosts)
+	p.Why = balance.Explain(it.costs, p.result, it.from,
+		func(robot int) string { return s.robots[robot] }, func(group int) string { return s.groupName(it.hosts[group]) })
 	if end := last(p.Ends); end.Binds != "" {
 		p.Why[0] = end.String()
 	}
@@ -293,31 +292,13 @@ func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
-
-// named replaces the planner's numbers of robots and groups by names. A group has the name of its
-// first host.
-func (s *snapshot) named(sentences []string, groups [][]int) []string {
-	for k, text := range sentences {
-		sentences[k] = numbered.ReplaceAllStringFunc(text, func(word string) string {
-			kind, digits, _ := strings.Cut(word, " ")
-			n, err := strconv.Atoi(digits)
-			switch {
-			case err != nil:
-				return word
-			case strings.EqualFold(kind, "robot") && n < len(s.robots):
-				return kind + " " + s.robots[n]
-			case strings.EqualFold(kind, "host") && n < len(groups):
-				name := kind + " " + s.hosts[groups[n][0]]
-				if more := len(groups[n]) - 1; more > 0 {
-					name += fmt.Sprintf(" (and %d more of %s)", more, s.group[groups[n][0]])
-				}
-				return name
-			}
-			return word
-		})
+// groupName returns the name of a group of hosts: that of its first host.
+func (s *snapshot) groupName(hosts []int) string {
+	name := s.hosts[hosts[0]]
+	if more := len(hosts) - 1; more > 0 {
+		name += fmt.Sprintf(" (and %d more of %s)", more, s.group[hosts[0]])
 	}
-	return sentences
+	return name
 }
 
 // lateBy is the delay after which a plan waits for the next day, because robots are at work.

@@ -68,7 +68,7 @@ far it is. Ctrl-C or "sheaf balance cancel" gives the plan up, and so does the s
 			}
 			out := planOutput{Assignment: r.Plan, Makespan: r.Makespan, Bound: r.Bound, Moved: r.Plan.Moved(before)}
 			if explain {
-				out.Explanation = balance.Explain(in.costs, r, before)
+				out.Explanation = balance.Explain(in.costs, r, before, strconv.Itoa, strconv.Itoa)
 			}
 			return Show(cmd, out, func(w io.Writer) { out.table(w, in.costs, before) })
 		},
