@@ -11,7 +11,8 @@ type DerivedIndex interface {
 	// index does not need must never be needed later, unless the object is younger than
 	// CollectOptions.Delay.
 	Needs(ctx context.Context) (func(key string) bool, error)
-	// Check calls need for every object that the index needs, with the object's size in bytes, and
-	// problem for everything that is wrong. It returns an error only if it could not check. It is for Fsck.
+	// Check is for Fsck. It calls need for every object that the index needs, with the object's
+	// size in bytes, and problem for everything that is wrong. It returns an error only if it could
+	// not check.
 	Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes
-// from, which robots' time is scarce and, if from is not nil, why hosts moved. robot and host return
-// the names of robots and hosts by their numbers.
+// from, which robots' time is scarce and, if from is not nil, why hosts moved. robot and host
+// return the names of robots and hosts by their numbers.
 func Explain(c *Costs, r Result, from Plan, robot, host func(int) string) []string {
 	if c.Hosts == 0 {
 		return []string{"There are no hosts."}
