@@ -20,8 +20,9 @@ func RoomOn(path string) (Room, error) {
 	if err := unix.Statfs(path, &st); err != nil {
 		return Room{}, fmt.Errorf("statfs %s: %w", path, err)
 	}
+	block := int64(st.Bsize) // 32 bits wide on some architectures
 	return Room{
-		Bytes: int64(st.Blocks-st.Bfree+st.Bavail) * st.Bsize, Free: int64(st.Bavail) * st.Bsize,
+		Bytes: int64(st.Blocks-st.Bfree+st.Bavail) * block, Free: int64(st.Bavail) * block,
 		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 	}, nil
 }
