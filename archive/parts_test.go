@@ -109,6 +109,9 @@ func TestPartsOfFiles(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+		if _, err := ReadIndex(t.Context(), FileSource(bytes.NewReader(c.data), 0), int64(len(c.data))); (err == nil) != (len(found) < 2) {
+			t.Errorf("%s: its index is read with %v", name, err)
+		}
 		verify := func(data []byte) (n int64, err error) {
 			err = VerifyFile(t.Context(), FileSource(bytes.NewReader(data), 0), int64(len(data)), VerifyOptions{}, func(s *Summary) error { n += s.Records; return nil })
 			return n, err
