@@ -145,7 +145,7 @@ func (r *Robot) cycle(ctx context.Context) error {
 	return r.saveStatus()
 }
 
-// begin begins a cycle, unless one was interrupted.
+// beginCycle begins a cycle, unless one was interrupted.
 func (r *Robot) beginCycle() error {
 	last := r.state.get()
 	if last.Number > 0 && last.Ended.IsZero() {
