@@ -24,7 +24,7 @@ type Meter struct {
 }
 
 // NewMeter begins to measure the bytes that are written to the connection from now on. It returns
-// nil if c is nil, or if the system does not tell which bytes are acknowledged.
+// nil if c is nil, or if the connection is closed.
 func NewMeter(c *net.TCPConn) *Meter {
 	if c == nil {
 		return nil

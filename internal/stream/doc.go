@@ -12,6 +12,5 @@
 // them.
 //
 // The peer's system acknowledges a byte before the peer's program has read it, so measures are
-// uncertain by the size of the peer's receive buffer. Only Linux tells which bytes are
-// acknowledged; on other systems there is no Meter.
+// uncertain by the size of the peer's receive buffer.
 package stream
