@@ -6,7 +6,6 @@ package naming
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -177,25 +176,6 @@ func pathAndQuery(rawURL string) (path, query string, hasQuery bool) {
 	_, rest, _ = strings.Cut(rest, "/")
 	path, query, hasQuery = strings.Cut(rest, "?")
 	return "/" + path, query, hasQuery
-}
-
-// Unescape decodes percent-encoding leniently: invalid escapes stay.
-func Unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if d, err := url.PathUnescape(s[i : i+3]); err == nil {
-				b.WriteString(d)
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // windowsReserved reports whether Windows takes the name, up to its first point, for a device.

@@ -12,6 +12,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/media"
 	"sheaf/internal/stream"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -143,16 +144,7 @@ func escapePath(p string) string {
 	if dir, file := path.Split(p); file == "index.html" {
 		p = dir
 	}
-	var b bytes.Buffer
-	for i := range len(p) {
-		c := p[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"#<>\^{|}`+"`", c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	return weburl.Escape(p, ` "#<>\^{|}`+"`")
 }
 
 // looked is how many bytes of a file are read to find its media type.

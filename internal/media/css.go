@@ -3,6 +3,7 @@ package media
 import (
 	"bytes"
 	"iter"
+	"strconv"
 	"strings"
 )
 
@@ -162,14 +163,12 @@ func Unescape(s string, decode func(to *strings.Builder, after string) int) stri
 // another character for that character.
 func UnescapeStyle(s string) string {
 	return Unescape(s, func(to *strings.Builder, after string) int {
-		r, n := rune(0), 0
-		for n < 6 && n < len(after) && unhex(after[n]) >= 0 {
-			r = r<<4 | unhex(after[n])
-			n++
-		}
+		digits := after[:min(len(after), 6)]
+		n := len(digits) - len(strings.TrimLeft(digits, hexDigits))
 		switch {
 		case n > 0:
-			to.WriteRune(r) // writes U+FFFD for a number of no character
+			r, _ := strconv.ParseInt(digits[:n], 16, 32) // six digits always fit
+			to.WriteRune(rune(r))                        // writes U+FFFD for a number of no character
 			return n + min(cssBlanks([]byte(after[n:])), 1)
 		case after[0] != '\n':
 			to.WriteByte(after[0])
@@ -182,16 +181,6 @@ func UnescapeStyle(s string) string {
 // ends.
 func QuoteStyle(address string) string {
 	return `"` + strings.ReplaceAll(address, `\`, `\\`) + `"`
-}
-
-func unhex(c byte) rune {
-	switch {
-	case '0' <= c && c <= '9':
-		return rune(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return rune(c|0x20-'a') + 10
-	}
-	return -1
 }
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' }

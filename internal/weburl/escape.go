@@ -18,6 +18,7 @@ const (
 	querySet        set = ` "#<>`
 	specialQuerySet set = ` "#<>'`
 	pathSet         set = " \"#<>?`{}"
+	keySet          set = " #%"
 	formSet         set = " !\"#$%&'()+,/:;<=>?@[\\]^`{|}~"
 	userSet         set = " \"#<>?`{}/:;=@[\\]^|"
 )
@@ -27,6 +28,10 @@ const hexDigits = "0123456789ABCDEF"
 func (s set) has(c byte) bool {
 	return c < ' ' || c > '~' || strings.IndexByte(string(s), c) >= 0
 }
+
+// Escape percent-encodes the bytes of s that are in more, that are control characters or that are
+// not ASCII, whatever their encoding.
+func Escape(s, more string) string { return escape(s, set(more)) }
 
 func escape(s string, set set) string {
 	for i := 0; i < len(s); i++ {
@@ -175,6 +180,23 @@ func joins(out []byte, c byte) bool {
 	hex := func(c byte) bool { return strings.IndexByte(hexDigits, upper(c)) >= 0 }
 	n := len(out)
 	return hex(c) && (n > 0 && out[n-1] == '%' || n > 1 && out[n-2] == '%' && hex(out[n-1]))
+}
+
+// Unescape decodes percent-encoding leniently: invalid escapes stay.
+func Unescape(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if c, ok := Unhex(s[i:]); ok {
+			out = append(out, c)
+			i += 2
+		} else {
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
 }
 
 // Unhex decodes a leading %XX.

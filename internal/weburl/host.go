@@ -29,7 +29,7 @@ func parseHost(s string, special bool) (string, error) {
 
 // parseName parses a name or an IPv4 address.
 func parseName(s string) (string, error) {
-	s = percentDecode(s)
+	s = Unescape(s)
 	if !utf8.ValidString(s) {
 		return "", errHost
 	}
@@ -108,22 +108,6 @@ func domainToASCII(s string) (string, error) {
 		idna.VerifyDNSLength(false),
 	)
 	return profile.ToASCII(s)
-}
-
-func percentDecode(s string) string {
-	if strings.IndexByte(s, '%') < 0 {
-		return s
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if c, ok := Unhex(s[i:]); ok {
-			out = append(out, c)
-			i += 2
-		} else {
-			out = append(out, s[i])
-		}
-	}
-	return string(out)
 }
 
 func endsInNumber(name string) bool {

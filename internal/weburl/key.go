@@ -32,7 +32,7 @@ func keyPath(path string) string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.ToLower(escapeMinimal("/" + strings.Join(parts, "/")))
+	return strings.ToLower(escape("/"+strings.Join(parts, "/"), keySet))
 }
 
 // withoutSession removes a jsessionid from the path of a key.
@@ -46,7 +46,7 @@ func withoutSession(path string) string {
 // keyParameters returns a query's parameters in the form of a key, but not yet sorted, and still
 // with session IDs.
 func keyParameters(query string) []string {
-	return strings.Split(strings.ToLower(escapeMinimal(unescapeAll(query))), "&")
+	return strings.Split(strings.ToLower(escape(unescapeAll(query), keySet)), "&")
 }
 
 // keySession reports whether a key leaves out a parameter because it is a session ID.
@@ -83,19 +83,4 @@ func unescapeAll(s string) string {
 		}
 	}
 	return string(out)
-}
-
-// escapeMinimal encodes spaces, controls, bytes over ASCII, "#" and "%".
-func escapeMinimal(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '%' {
-			b.WriteByte('%')
-			b.WriteByte(hexDigits[c>>4])
-			b.WriteByte(hexDigits[c&15])
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/weburl"
 )
@@ -186,7 +185,7 @@ func ParseURL(s string) (string, error) {
 	}
 	lower := strings.ToLower(s[:min(len(s), 16)])
 	if strings.HasPrefix(lower, "http%3a") || strings.HasPrefix(lower, "https%3a") {
-		s = naming.Unescape(s)
+		s = weburl.Unescape(s)
 		lower = strings.ToLower(s[:min(len(s), 16)])
 	}
 	for _, scheme := range []string{"http:", "https:"} {
@@ -235,11 +234,9 @@ func InPath(url string) string {
 	var b strings.Builder
 	for i := range len(url) {
 		b.WriteByte(url[i])
-		if url[i] == '%' && (i+2 >= len(url) || !isHex(url[i+1]) || !isHex(url[i+2])) {
+		if _, ok := weburl.Unhex(url[i:]); url[i] == '%' && !ok {
 			b.WriteString("25")
 		}
 	}
 	return b.String()
 }
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }

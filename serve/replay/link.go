@@ -64,21 +64,7 @@ func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
 	}
 	to := Path(l.time, mode, abs)
 	if _, fragment, ok := strings.Cut(ref, "#"); ok {
-		to += "#" + escapeFragment(fragment)
+		to += "#" + weburl.Escape(fragment, " \"'<>\\`") // for a URL in a quoted string of CSS or HTML
 	}
 	return to, true
-}
-
-// escapeFragment percent-encodes what is not allowed in a URL or in a quoted string of CSS or HTML.
-func escapeFragment(s string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'<>\\`", c) >= 0 {
-			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }
