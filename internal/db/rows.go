@@ -41,6 +41,12 @@ func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
 }
 
+// Literally escapes a text so that LIKE finds exactly this text. The condition must end with
+// ESCAPE '\'.
+func Literally(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+}
+
 // Query is a query for one row that the service asks often. On SQLite, which takes longer to parse
 // a query than to answer it, each connection parses it once. PostgreSQL's driver does that by
 // itself. A Query may be used concurrently, for one database.

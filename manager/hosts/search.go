@@ -43,10 +43,10 @@ func (f Filter) within() (condition string, args []any) {
 			add(`domain = ?`, Registered(d))
 		}
 		add(`(name = ? OR name LIKE ? ESCAPE '\' OR name LIKE ? ESCAPE '\' OR name LIKE ? ESCAPE '\')`,
-			d, `%.`+literally(d), literally(d)+`:%`, `%.`+literally(d)+`:%`)
+			d, `%.`+db.Literally(d), db.Literally(d)+`:%`, `%.`+db.Literally(d)+`:%`)
 	}
 	if f.Part != "" {
-		add(`name LIKE ? ESCAPE '\'`, `%`+literally(strings.ToLower(f.Part))+`%`)
+		add(`name LIKE ? ESCAPE '\'`, `%`+db.Literally(strings.ToLower(f.Part))+`%`)
 	}
 	if f.Unanswered {
 		add(`name IN (SELECT v.host FROM visits v WHERE v.why <> '' AND NOT EXISTS (SELECT 1 FROM visits l WHERE l.host = v.host AND l.at > v.at))`)
@@ -65,11 +65,6 @@ func (f Filter) withRobot() (condition string, args []any) {
 		args = append(args, f.Robot)
 	}
 	return condition, args
-}
-
-// literally escapes a text so that LIKE finds exactly this text.
-func literally(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
 // Group counts the hosts of a registered domain in each state.
