@@ -320,7 +320,7 @@ func (a *operatorAPI) revokePage(ctx context.Context, robot string) (PageRespons
 func (a *operatorAPI) series(ctx context.Context, q SeriesQuery) (answer SeriesResponse, err error) {
 	f, err := transfers.PeriodQuery{By: q.By, Since: q.Since, Who: q.Robot}.Filter(a.zone, time.Now())
 	if err != nil {
-		return answer, problem.New(http.StatusBadRequest, "bad_query", err.Error())
+		return answer, problem.BadQuery("%v", err)
 	}
 	answer.Points, err = a.levelling.Series(ctx, f)
 	return answer, err

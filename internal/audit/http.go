@@ -2,7 +2,6 @@ package audit
 
 import (
 	"encoding/csv"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/display"
+	"sheaf/internal/problem"
 )
 
 // RowList is the answer of GET /v1/audit: rows, newest first. The next page is at ?before=<Next>.
@@ -36,22 +36,14 @@ type Query struct {
 }
 
 // Filter returns the query as a Filter. A day stands for its beginning in zone. Errors are
-// *QueryError.
+// problems to answer.
 func (q Query) Filter(zone *time.Location) (f Filter, err error) {
 	f = Filter{Who: q.Who, Kind: q.Kind, Act: q.Act, Object: q.Object, Outcome: q.Outcome, Before: q.Before, Limit: q.Limit}
 	if f.Act != "" && !slices.Contains(Acts(), f.Act) {
-		return f, &QueryError{"act", string(f.Act), "want one of " + fmt.Sprint(Acts())}
+		return f, problem.BadQuery("act %.200q: want one of %v", f.Act, Acts())
 	}
-	for _, at := range []struct {
-		name, text string
-		to         *time.Time
-	}{{"since", q.Since, &f.Since}, {"until", q.Until, &f.Until}} {
-		if at.text == "" {
-			continue
-		}
-		if *at.to, err = display.ParseDayOrTime(at.text, zone); err != nil {
-			return f, &QueryError{at.name, at.text, err.Error()}
-		}
+	if err := display.ParsePeriod(q.Since, q.Until, zone, &f.Since, &f.Until); err != nil {
+		return f, problem.BadQuery("%v", err)
 	}
 	return f, nil
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/internal/wire"
 )
 
 // Filter selects rows. The zero value selects all.
@@ -24,18 +22,6 @@ type Filter struct {
 	Before       int64 // only smaller IDs, to page towards older rows
 	Limit        int   // default DefaultLimit
 }
-
-// QueryError says which parameter of a query cannot be used.
-type QueryError struct{ Name, Value, Want string }
-
-func (e *QueryError) Error() string { return fmt.Sprintf("%s %.200q: %s", e.Name, e.Value, e.Want) }
-
-// Problem is the answer for HTTP.
-func (e *QueryError) Problem() wire.Problem {
-	return wire.Problem{Status: http.StatusBadRequest, Reason: "bad_query", Detail: e.Error()}
-}
-
-var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // outcome is the SQL expression for a row's Outcome.
 const outcome = "CASE begun WHEN 1 THEN 'begun' ELSE outcome END"
@@ -62,7 +48,7 @@ func (f Filter) where() (string, []any) {
 		add("act = ?", string(f.Act))
 	}
 	if f.Object != "" {
-		add(`LOWER(object) LIKE LOWER(?) ESCAPE '\'`, "%"+escapeLike.Replace(text(f.Object))+"%")
+		add(`LOWER(object) LIKE LOWER(?) ESCAPE '\'`, "%"+db.Literally(text(f.Object))+"%")
 	}
 	if f.Outcome != "" {
 		add(outcome+" = ?", string(f.Outcome))

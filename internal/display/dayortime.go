@@ -2,6 +2,7 @@ package display
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -18,4 +19,21 @@ func ParseDayOrTime(text string, zone *time.Location) (time.Time, error) {
 		return time.Time{}, errDayOrTime
 	}
 	return at.In(zone), nil
+}
+
+// ParsePeriod is ParseDayOrTime for the parameters since and until of a query. A parameter that is
+// empty changes nothing.
+func ParsePeriod(since, until string, zone *time.Location, from, to *time.Time) (err error) {
+	for _, at := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", since, from}, {"until", until, to}} {
+		if at.text == "" {
+			continue
+		}
+		if *at.to, err = ParseDayOrTime(at.text, zone); err != nil {
+			return fmt.Errorf("%s %.200q is %w", at.name, at.text, err)
+		}
+	}
+	return nil
 }

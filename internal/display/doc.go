@@ -7,7 +7,8 @@
 //
 // # Times
 //
-// ParseDayOrTime parses the beginning or end of a period: a day, or a time.
+// ParseDayOrTime parses the beginning or end of a period: a day, or a time. ParsePeriod parses the
+// beginning and the end.
 //
 // # Foreign names
 //

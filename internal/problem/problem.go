@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -59,6 +60,11 @@ func (e *Error) Error() string {
 // do.
 func New(status int, reason, detail string) *Error {
 	return &Error{Status: status, Reason: reason, Detail: detail}
+}
+
+// BadQuery returns the Error for a query that has a wrong parameter.
+func BadQuery(format string, args ...any) *Error {
+	return New(http.StatusBadRequest, "bad_query", fmt.Sprintf(format, args...))
 }
 
 // Handler runs f and answers with the error that f returns. It sends an *Error, or the result of an

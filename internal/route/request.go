@@ -139,7 +139,7 @@ func (rt *Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) 
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
+		return problem.BadQuery("query %.200q: %v", r.URL.RawQuery, err)
 	}
 	variables := url.Values{}
 	for name, value := range mux.Vars(r) {

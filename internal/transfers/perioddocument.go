@@ -72,16 +72,8 @@ func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter,
 	case Month:
 		f.Since = now.AddDate(-1, 0, 0)
 	}
-	for _, at := range []struct {
-		name, text string
-		to         *time.Time
-	}{{"since", q.Since, &f.Since}, {"until", q.Until, &f.Until}} {
-		if at.text == "" {
-			continue
-		}
-		if *at.to, err = display.ParseDayOrTime(at.text, zone); err != nil {
-			return f, fmt.Errorf("%s %q is %w", at.name, at.text, err)
-		}
+	if err := display.ParsePeriod(q.Since, q.Until, zone, &f.Since, &f.Until); err != nil {
+		return f, err
 	}
 	// A chart draws all of the periods, so their number must be bounded.
 	if f.Until.After(now) {

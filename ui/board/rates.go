@@ -41,7 +41,7 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	}
 	filter, err := asked.Filter(b.Site.Local(now).Location(), now)
 	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+		return problem.BadQuery("%v", err)
 	}
 	filter.Each = true
 	lines, err := b.Transfers.Periods(r.Context(), filter)

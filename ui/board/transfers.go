@@ -35,7 +35,7 @@ func registerTransfers(mount route.Mount, of *transfers.Log, running *transfers.
 	ListTransfers.On(mount, func(ctx context.Context, q transfers.Query) (doc transfers.Document, err error) {
 		f, err := q.Filter()
 		if err != nil {
-			return doc, problem.New(http.StatusBadRequest, "bad_query", err.Error())
+			return doc, problem.BadQuery("%v", err)
 		}
 		return of.Document(ctx, f, running)
 	})
@@ -55,7 +55,7 @@ func servePeriods(w http.ResponseWriter, r *http.Request, of *transfers.Log, zon
 	}
 	f, err := q.Filter(zone, time.Now())
 	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+		return problem.BadQuery("%v", err)
 	}
 	doc, err := of.PeriodDocument(r.Context(), f)
 	if err != nil {
