@@ -111,9 +111,7 @@ func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	if s == nil || r.Header.Get("Authorization") != "" || !webpage.Wanted(r) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Location", PathLogin+"?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
-	w.WriteHeader(http.StatusSeeOther)
+	_ = webpage.SeeOther(w, PathLogin+"?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
 	return true
 }
 
