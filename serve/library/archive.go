@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/cache"
 	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
 )
 
 // Names of a host's archives that belong to no edition.
@@ -212,11 +212,8 @@ func sha256Of(ctx context.Context, in sized) (string, error) {
 		return "", err
 	}
 	defer r.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, r); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	sum, _, err := wire.DigestOf(r)
+	return sum, err
 }
 
 // content returns the bytes of the archive's file in a form.

@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -61,13 +58,11 @@ func readPrograms(paths []string) ([]program, error) {
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.New()
-		p.Size, err = io.Copy(sum, f)
+		p.SHA256, p.Size, err = wire.DigestOf(f)
 		f.Close()
 		if err != nil {
 			return nil, err
 		}
-		p.SHA256 = hex.EncodeToString(sum.Sum(nil))
 		programs = append(programs, p)
 	}
 	slices.SortFunc(programs, func(a, b program) int { return strings.Compare(a.Platform, b.Platform) })
