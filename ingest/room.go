@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -128,16 +127,4 @@ func (r *Room) Register(router *mux.Router, gate operators.Gate) error {
 // Run does the room's work until ctx ends.
 func (r *Room) Run(ctx context.Context) error {
 	return loop.Together(ctx, r.Ingest.Run, r.collector.Run, r.indexer.Run, r.Receiver.Run)
-}
-
-// Boundaries returns the durable writes as "receive/write" or "ingest/write": those that a batch
-// meets, in their order, and then those of decisions about the quarantine.
-func Boundaries() (names []string) {
-	for _, write := range receive.Boundaries() {
-		names = append(names, "receive/"+write)
-	}
-	for _, write := range slices.Concat(inbox.Boundaries(), inbox.DecisionBoundaries()) {
-		names = append(names, "ingest/"+write)
-	}
-	return names
 }

@@ -1,19 +1,12 @@
 package catalog
 
-// Boundaries returns the names of the durable writes of Publish, Merge and Remove. Each method
-// makes its writes in the order given. A fault test must stop the process before and after each
-// write.
+// Boundaries returns the names of the catalog's durable writes. Each method makes its writes in the
+// order given. A fault test must stop the process before and after each write.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
 		string(kindMerge) + writeRun, string(kindMerge) + writeVersion,
 		string(kindRemove) + writeRun, string(kindRemove) + writeVersion,
-	}
-}
-
-// UpkeepBoundaries is like Boundaries for Restore, Restrict and Collect.
-func UpkeepBoundaries() []string {
-	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion, string(kindRestrict) + writeRun, string(kindRestrict) + writeVersion,
 		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
 		string(kindExpire) + writeRun, string(kindExpire) + writeVersion,

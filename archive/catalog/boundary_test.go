@@ -46,7 +46,7 @@ func TestBoundaries(t *testing.T) {
 	publish(t, c, publication("b8", putSegment(t, st, "d.jp", "b8")))
 	clock.wait(24 * time.Hour) // see Retention.Keep
 	gc(t, c, retaining())
-	if want := slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()); !slices.Equal(seen, want) {
+	if want := catalog.Boundaries(); !slices.Equal(seen, want) {
 		t.Errorf("writes %q, Boundaries says %q", seen, want)
 	}
 }

@@ -42,8 +42,8 @@ type Options struct {
 	CacheSize  int              // decoded blocks that are cached; 512 if zero
 	PinLife    time.Duration    // how long a snapshot may be read; 12 h if zero
 
-	// Boundary, if set, is called before and after each durable write with one of Boundaries or
-	// UpkeepBoundaries. A fault test stops the process in it.
+	// Boundary, if set, is called before and after each durable write with one of Boundaries. A
+	// fault test stops the process in it.
 	Boundary files.Boundary
 }
 

@@ -66,7 +66,7 @@ type order struct {
 
 // death is a boundary at which a process kills itself.
 type death struct {
-	Write, When string // of service.Boundaries, and "before" or "after"
+	Write, When string // of boundaries, and "before" or "after"
 	Nth         int    // count of passes of the boundary
 	Since       string // a write after which the count begins; empty: at once
 }

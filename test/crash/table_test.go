@@ -3,10 +3,13 @@ package crash
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
-	"sheaf/cmd/sheaf/service"
+	"sheaf/archive/catalog"
+	"sheaf/ingest/inbox"
+	"sheaf/ingest/receive"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -27,7 +30,7 @@ const (
 )
 
 // table names every durable write of receive, split, publish and collection. The test fails if
-// service.Boundaries has others.
+// boundaries returns others.
 var table = []row{
 	{"receive/create", 1, "", sent, none, none},
 	{"receive/data", 1, "", sent, none, none},
@@ -101,6 +104,20 @@ var table = []row{
 	{"catalog/collect", 1, "", aged, wire.StatePublished, wire.StatePublished}, // an edition that has expired
 }
 
+// boundaries returns the durable writes of the service's rooms, such as "catalog/publish-run".
+func boundaries() (names []string) {
+	for room, writes := range map[string][]string{
+		"receive": receive.Boundaries(),
+		"ingest":  slices.Concat(inbox.Boundaries(), inbox.DecisionBoundaries()),
+		"catalog": catalog.Boundaries(),
+	} {
+		for _, write := range writes {
+			names = append(names, room+"/"+write)
+		}
+	}
+	return names
+}
+
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
 // the robot go on, and checks the end. The writes of ingest are tried with accepted batches in the
 // directory and in the store. The long form takes each of these cases, by default it is one in
@@ -111,7 +128,7 @@ func TestEveryBoundary(t *testing.T) {
 	for _, r := range table {
 		named[r.write] = true
 	}
-	for _, write := range service.Boundaries() {
+	for _, write := range boundaries() {
 		if !named[write] {
 			t.Errorf("the durable write %s is not in the table", write)
 		}

@@ -9,16 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/monitor"
-	"sheaf/ingest"
 	"sheaf/internal/files"
 	"sheaf/ui/removal"
 )
@@ -46,8 +43,8 @@ type Service struct {
 type Option func(*Service)
 
 // WithBoundary makes the service call f before and after each durable write on a batch's way. write
-// is one of Boundaries, and when is "before" or "after". A fault test ends the process in f. f is
-// called concurrently.
+// is a room and one of its Boundaries, such as "catalog/publish-run", and when is "before" or
+// "after". A fault test ends the process in f. f is called concurrently.
 func WithBoundary(f func(write, when string)) Option {
 	return func(s *Service) { s.boundary = f }
 }
@@ -62,15 +59,6 @@ func WithSites(n removal.Network) Option {
 // Tests use a clock that is wrong.
 func WithClock(now func() time.Time) Option {
 	return func(s *Service) { s.state.local = now }
-}
-
-// Boundaries returns the durable writes of ingest and the catalog, such as "catalog/publish-run".
-func Boundaries() []string {
-	names := ingest.Boundaries()
-	for _, write := range slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()) {
-		names = append(names, "catalog/"+write)
-	}
-	return names
 }
 
 // in returns the function that a room calls before and after each durable write. It passes on to
