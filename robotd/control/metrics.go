@@ -2,23 +2,23 @@ package control
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"sheaf/internal/metrics"
 	"sheaf/robotd/config"
 )
 
-// Source returns the source of metrics about the status that read returns. Single hosts have no
-// metrics, since there may be a hundred thousand.
-func Source(read func() (Status, error)) metrics.Source {
-	return metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
-		s, err := read()
-		if err != nil {
-			return err
+// metrics answers with the metrics about the status. Single hosts have no metrics, since there may
+// be a hundred thousand.
+func (s *Server) metrics() http.Handler {
+	return metrics.Handler(metrics.Sources("robotd", metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
+		st, err := s.Status(0)
+		if err == nil {
+			tell(out, &st)
 		}
-		tell(out, &s)
-		return nil
-	}}
+		return err
+	}}))
 }
 
 // metric is a metric that has one value in a status.

@@ -108,10 +108,6 @@ func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 	}
 }
 
-func (s *Server) metrics() http.Handler {
-	return metrics.Handler(metrics.Sources("robotd", Source(func() (Status, error) { return s.Status(0) })))
-}
-
 // health answers 200 while the daemon makes progress or has nothing to do. If something waits and
 // nothing moves, it answers 503 with the reasons.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
