@@ -32,12 +32,16 @@ func (r *Robot) openUploader() error {
 	if err != nil {
 		return err
 	}
-	maker, err := newTargetMaker(&r.cfg, r.id, r.keys, func(at int64, first bool) { r.uploader.Moved(at, first) }) // it is set before anything is sent
+	proxies, err := batch.Proxies(r.cfg.Upload.Proxy)
 	if err != nil {
-		return err
+		return settings.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
+	transport.ResponseHeaderTimeout = answerTimeout
+	web := &http.Client{Transport: transport}
 	for _, s := range urls {
-		to, err := maker.target(s)
+		to, err := r.target(s, proxies, web)
 		if err != nil {
 			return err
 		}
@@ -103,43 +107,24 @@ type target interface {
 	batch.ReceiptSource
 }
 
-// targetMaker makes targets of URLs.
-type targetMaker struct {
-	id      *client.Identity
-	keys    wire.Verifier // of receipts
-	proxy   string
-	proxies func(*url.URL) (*url.URL, error)
-	web     *http.Client
-	moved   func(at int64, first bool)
-}
-
-func newTargetMaker(cfg *config.Config, id *client.Identity, keys wire.Verifier, moved func(at int64, first bool)) (*targetMaker, error) {
-	proxies, err := batch.Proxies(cfg.Upload.Proxy)
-	if err != nil {
-		return nil, settings.Wrong("upload.proxy", cfg.Upload.Proxy, err.Error())
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
-	transport.ResponseHeaderTimeout = answerTimeout
-	return &targetMaker{id: id, keys: keys, proxy: cfg.Upload.Proxy, proxies: proxies, web: &http.Client{Transport: transport}, moved: moved}, nil
-}
-
-func (m *targetMaker) target(s string) (target, error) {
+// target makes the target of a URL. Its requests by HTTP go through web.
+func (r *Robot) target(s string, proxies batch.ProxyFunc, web *http.Client) (target, error) {
 	u, err := url.Parse(s)
 	if err != nil {
 		return nil, settings.Wrong("upload.targets", s, err.Error())
 	}
+	moved := func(at int64, first bool) { r.uploader.Moved(at, first) } // r.uploader is set before anything is sent
 	if !strings.HasPrefix(u.Scheme, "ftp") {
 		return &batch.HTTP{
-			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Client: m.web, Moved: m.moved,
+			Base: strings.TrimSuffix(s, "/"), Robot: r.id.Robot, Secret: r.id.Secret, Key: r.keys, Client: web, Moved: moved,
 		}, nil
 	}
-	f := &batch.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Dir: u.Path, Moved: m.moved}
+	f := &batch.FTP{Addr: u.Host, Robot: r.id.Robot, Secret: r.id.Secret, Key: r.keys, Dir: u.Path, Moved: moved}
 	if u.Port() == "" {
 		f.Addr = net.JoinHostPort(u.Hostname(), "21")
 	}
-	if f.Proxy, err = m.proxies(u); err != nil {
-		return nil, settings.Wrong("upload.proxy", m.proxy, err.Error())
+	if f.Proxy, err = proxies(u); err != nil {
+		return nil, settings.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 	}
 	if u.Scheme == "ftps" {
 		f.TLS = &tls.Config{}
