@@ -40,7 +40,7 @@ type hand struct {
 type errand struct {
 	progress func()
 	head     []byte // what has come of the answer
-	packed   *Packed
+	packed   *packedBody
 	failed   error         // of this machine's disk
 	done     chan struct{} // closed when all has come
 }
@@ -168,11 +168,11 @@ func (w *hand) take(p *part, data []byte) (err error) {
 		e.progress()
 	}
 	if p.Answer < 0 || p.Answer > len(data) || len(e.head)+p.Answer > maxAnswer {
-		return ErrTooLong
+		return errTooLong
 	}
 	e.head = append(e.head, data[:p.Answer]...)
 	if e.failed == nil {
-		if _, err = e.packed.Write(data[p.Answer:]); err != nil && !errors.Is(err, ErrTooLong) {
+		if _, err = e.packed.Write(data[p.Answer:]); err != nil && !errors.Is(err, errTooLong) {
 			e.failed, err = err, nil
 		}
 	}
@@ -203,7 +203,7 @@ func (w *hand) get(ctx context.Context, req Request, run uint64) (resp *Response
 	if req.Allowed != nil && !req.Allowed() {
 		return nil, false, over(errNotNow)
 	}
-	id, e := w.head.ids.Add(1), &errand{progress: req.Progress, packed: w.head.opt.Fetcher.NewPacked(), done: make(chan struct{})}
+	id, e := w.head.ids.Add(1), &errand{progress: req.Progress, packed: w.head.opt.Fetcher.newPacked(), done: make(chan struct{})}
 	w.mu.Lock()
 	if w.leaving {
 		w.mu.Unlock()
@@ -320,7 +320,7 @@ func (w *hand) unpack(req *Request, e *errand, given time.Time) (*Response, *han
 	}
 	resp := a.Response
 	resp.Header, resp.Start = handHeader(a.Header), given // by this machine's clock
-	return resp, &a, w.head.opt.Fetcher.Unpack(resp, e.packed)
+	return resp, &a, w.head.opt.Fetcher.unpack(resp, e.packed)
 }
 
 // checkFound says what is wrong with what a hand has found in a page.

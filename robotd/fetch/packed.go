@@ -9,42 +9,35 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// Packed receives the deflated body of a page that another machine has fetched.
-type Packed struct {
+// packedBody receives the deflated body of a page that another machine has fetched.
+type packedBody struct {
+	atMost
 	body *spool
-	most int64
 }
 
-// ErrTooLong is why Packed refuses bytes: no body of the fetcher deflates to so many.
-var ErrTooLong = errors.New("more bytes than a page may have")
+// errTooLong is why a packedBody refuses bytes: no body of the fetcher deflates to so many.
+var errTooLong = errors.New("more bytes than a page may have")
 
-// NewPacked returns an empty body. Unpack or Close must be called.
-func (f *Fetcher) NewPacked() *Packed {
+// newPacked returns an empty body. unpack or Close must be called.
+func (f *Fetcher) newPacked() *packedBody {
 	body := f.newSpool(-1)
 	body.sum = nil
-	return &Packed{body, f.opt.MaxBody + f.opt.MaxBody>>10 + 1<<10} // at worst, blocks store 64 KiB with 5 bytes more
-}
-
-func (p *Packed) Write(b []byte) (int, error) {
-	if p.body.size+int64(len(b)) > p.most {
-		return 0, ErrTooLong
-	}
-	return p.body.Write(b)
+	return &packedBody{atMost{body, f.opt.MaxBody + f.opt.MaxBody>>10 + 1<<10}, body} // at worst, blocks store 64 KiB with 5 bytes more
 }
 
 // Close drops what has come.
-func (p *Packed) Close() error { return p.body.close() }
+func (p *packedBody) Close() error { return p.body.close() }
 
-// Unpack completes the response of another machine with its body. It verifies that the body has the
+// unpack completes the response of another machine with its body. It verifies that the body has the
 // response's size and digest. After an error, the response has no body.
-func (f *Fetcher) Unpack(resp *Response, p *Packed) error {
+func (f *Fetcher) unpack(resp *Response, p *packedBody) error {
 	if resp.Size < 0 || resp.Size > f.opt.MaxBody {
-		return errors.Join(ErrTooLong, p.Close())
+		return errors.Join(errTooLong, p.Close())
 	}
 	resp.body, resp.packed = f.newSpool(resp.Size), p.body
 	inflater := f.inflate.Get().(*deflate.Inflater)
 	defer f.inflate.Put(inflater)
-	err := inflater.Inflate(&exactly{resp.body, resp.Size}, p.body.open())
+	err := inflater.Inflate(&atMost{resp.body, resp.Size}, p.body.open())
 	switch got := resp.body.digest(); {
 	case err != nil:
 	case resp.body.size != resp.Size:
@@ -59,15 +52,15 @@ func (f *Fetcher) Unpack(resp *Response, p *Packed) error {
 	return err
 }
 
-// exactly passes on a given number of bytes, and refuses more.
-type exactly struct {
+// atMost passes on a number of bytes, and refuses more.
+type atMost struct {
 	to   io.Writer
 	left int64
 }
 
-func (e *exactly) Write(b []byte) (int, error) {
+func (e *atMost) Write(b []byte) (int, error) {
 	if e.left -= int64(len(b)); e.left < 0 {
-		return 0, ErrTooLong
+		return 0, errTooLong
 	}
 	return e.to.Write(b)
 }
