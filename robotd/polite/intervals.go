@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -20,12 +21,7 @@ func NewIntervals(usual time.Duration) *Intervals { return &Intervals{usual: usu
 
 // Of returns the interval that holds for a host. set is the interval that was set for the host; 0:
 // no interval was.
-func (i *Intervals) Of(set time.Duration) time.Duration {
-	if set <= 0 {
-		return i.usual
-	}
-	return set
-}
+func (i *Intervals) Of(set time.Duration) time.Duration { return cmp.Or(set, i.usual) }
 
 // At returns the interval at an address. Where no host is known it is the usual one.
 func (i *Intervals) At(addr netip.Addr) (longest time.Duration) {
