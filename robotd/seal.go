@@ -21,7 +21,7 @@ func (r *Robot) seal(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := r.records.Batches.Seal(ctx, r.list.List().Generation); err != nil {
+	if _, err := r.records.Batches.Seal(ctx, r.list.List().Generation, nil); err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}
 	return nil
@@ -34,7 +34,7 @@ func (r *Robot) sealExpress(ctx context.Context, rest time.Duration) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	id, err := r.records.Batches.SealExpress(context.WithoutCancel(ctx), r.list.List().Generation, hosts)
+	id, err := r.records.Batches.Seal(context.WithoutCancel(ctx), r.list.List().Generation, hosts)
 	if err != nil {
 		r.records.Watched.PutBack(hosts)
 		return fmt.Errorf("sealing watched pages: %w", err)

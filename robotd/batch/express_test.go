@@ -14,11 +14,11 @@ func TestSealExpress(t *testing.T) {
 	s := openStore(t, dir, 4)
 	appendPage(t, s, "a.test", "/1")
 	appendPage(t, s, "b.test", "/1")
-	id, err := s.SealExpress(t.Context(), 7, map[string]bool{"a.test": true, "c.test": true})
+	id, err := s.Seal(t.Context(), 7, map[string]bool{"a.test": true, "c.test": true})
 	if err != nil || id == "" {
 		t.Fatalf("%q, %v", id, err)
 	}
-	if again, err := s.SealExpress(t.Context(), 7, map[string]bool{"a.test": true}); again != "" || err != nil {
+	if again, err := s.Seal(t.Context(), 7, map[string]bool{"a.test": true}); again != "" || err != nil {
 		t.Errorf("nothing new was sealed as %q, %v", again, err)
 	}
 	appendPage(t, s, "a.test", "/2")
@@ -31,7 +31,7 @@ func TestSealExpress(t *testing.T) {
 	}
 	s = openStore(t, dir, 4)
 	defer s.Close()
-	if _, err := s.Seal(t.Context(), 7); err != nil {
+	if _, err := s.Seal(t.Context(), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	spool, err := s.Spool()

@@ -19,20 +19,11 @@ import (
 	"sheaf/robotd/config"
 )
 
-// Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if no
-// segment has a complete page. Pages that are appended meanwhile go into new segments.
-func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error) {
-	return s.sealThose(ctx, generation, nil)
-}
-
-// SealExpress makes a batch of the given hosts' segments. The batch may be published at any time.
-// The hosts' coverage goes into the next batch from Seal.
-func (s *Store) SealExpress(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
-	return s.sealThose(ctx, generation, hosts)
-}
-
-// sealThose makes a batch of the hosts' segments; nil means all hosts.
-func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
+// Seal makes a batch of the given hosts' open segments, and puts it into the spool. It returns an
+// empty ID if no segment has a complete page. Pages that are appended meanwhile go into new
+// segments. If hosts is nil, the batch has all hosts. Otherwise it is an express batch, which may
+// be published at any time, and its hosts' coverage goes into the next batch of all hosts.
+func (s *Store) Seal(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
 	// Complete what an earlier attempt left, so that the chain is in the order of the numbers.

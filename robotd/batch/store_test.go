@@ -94,15 +94,15 @@ func TestSealAndChain(t *testing.T) {
 	if id, _, err := s.Resume("never.test"); id != "" || err != nil {
 		t.Errorf("Resume of an unknown host = %q, %v", id, err)
 	}
-	first, err := s.Seal(t.Context(), 7)
+	first, err := s.Seal(t.Context(), 7, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if empty, err := s.Seal(t.Context(), 7); empty != "" || err != nil {
+	if empty, err := s.Seal(t.Context(), 7, nil); empty != "" || err != nil {
 		t.Errorf("Seal of nothing = %q, %v", empty, err)
 	}
 	appendPage(t, s, "a.test", "/later")
-	second, err := s.Seal(t.Context(), 8)
+	second, err := s.Seal(t.Context(), 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestCoverage(t *testing.T) {
 	if err := ledger.Add(Uncollected{Kind: KindFailed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := s.Seal(t.Context(), 7); id != "" || err != nil {
+	if id, err := s.Seal(t.Context(), 7, nil); id != "" || err != nil {
 		t.Fatalf("Seal without pages = %q, %v", id, err)
 	}
 	appendPage(t, s, "a.test", "/")
@@ -160,7 +160,7 @@ func TestCoverage(t *testing.T) {
 	}
 	s = openStore(t, dir, 0)
 	appendPage(t, s, "a.test", "/2")
-	if _, err := s.Seal(t.Context(), 7); err != nil {
+	if _, err := s.Seal(t.Context(), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	spool, err := s.Spool()
@@ -194,7 +194,7 @@ func TestNothingWholeToSeal(t *testing.T) {
 		t.Fatalf("Spool = %v, %v", spool, err)
 	}
 	appendPage(t, s, "a.test", "/")
-	next, err := s.Seal(t.Context(), 7)
+	next, err := s.Seal(t.Context(), 7, nil)
 	if err != nil || number(next) != 1 {
 		t.Fatalf("batch %s, %v", next, err)
 	}
@@ -282,7 +282,7 @@ func TestCrashWhileQuarantining(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 2)
 	appendPage(t, s, "a.test", "/")
-	id, err := s.Seal(t.Context(), 7)
+	id, err := s.Seal(t.Context(), 7, nil)
 	testkit.Must(t, err)
 	signed, err := os.ReadFile(s.manifestPath(id))
 	testkit.Must(t, err)
@@ -312,11 +312,11 @@ func TestBatchIsAnnouncedOnce(t *testing.T) {
 	appendPage(t, s, "a.test", "/")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := s.Seal(ended, 7); !errors.Is(err, context.Canceled) || announced != 0 {
+	if _, err := s.Seal(ended, 7, nil); !errors.Is(err, context.Canceled) || announced != 0 {
 		t.Fatalf("a seal that was broken off: %v; %d batches announced", err, announced)
 	}
 	for range 2 {
-		_, err = s.Seal(t.Context(), 7)
+		_, err = s.Seal(t.Context(), 7, nil)
 		testkit.Must(t, err)
 		if left, err := s.Spool(); err != nil || len(left) != 1 || announced != 1 {
 			t.Errorf("%d batches in the spool, %v; %d announced", len(left), err, announced)

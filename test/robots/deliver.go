@@ -343,7 +343,7 @@ func (r *robot) makeBatch(ctx context.Context, store *batch.Store, hosts []strin
 				noted()
 			}
 		}
-		_, err := store.Seal(context.WithoutCancel(ctx), r.list.Generation)
+		_, err := store.Seal(context.WithoutCancel(ctx), r.list.Generation, nil)
 		return err
 	})
 }
