@@ -89,12 +89,14 @@ func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
 }
 
-// Cell describes the cell of a record that was appended.
+// Cell is the cell of a record, in a host's open segment or in a batch in the spool.
 type Cell struct {
 	archive.Cell
-	Segment string
-	End     int64 // length of the segment including the cell
-	path    string
+	Segment string // the open segment, if Append has returned the cell
+	End     int64  // length of the open segment including the cell; 0: the cell is in a batch
+
+	path string // of the file
+	base int64  // offset in the file that cells' offsets are relative to
 }
 
 // WARC returns the cell's record as in a warc.gz: one gzip member.
@@ -105,7 +107,7 @@ func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 	}
 	defer f.Close()
 	idx := &archive.Index{Cells: []archive.Cell{c.Cell}}
-	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: archive.FileSource(f, 0), Index: idx}})
+	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: archive.FileSource(f, c.base), Index: idx}})
 	if err != nil {
 		return nil, err
 	}

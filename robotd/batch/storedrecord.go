@@ -10,22 +10,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Stored is a record in a host's open segment or in a batch in the spool.
-type Stored struct {
-	archive.Cell
-	End int64 // length of the open segment including the record; 0: the record is in a batch
-
-	path string // of the file
-	base int64  // offset in the file that cells' offsets are relative to
-}
-
 // Body opens the body of the record, which must be a page.
-func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
-	f, err := os.Open(r.path)
+func (c *Cell) Body(ctx context.Context) (io.ReadCloser, error) {
+	f, err := os.Open(c.path)
 	if err != nil {
 		return nil, err
 	}
-	view, err := archive.PageBodyOf(archive.FileSource(f, r.base), &r.Cell)
+	view, err := archive.PageBodyOf(archive.FileSource(f, c.base), &c.Cell)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -43,7 +34,7 @@ func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
 
 // Stored returns the records of a host, and the name of its open segment; "": the host has none. It
 // reads all the records, and is meant for repair.
-func (s *Store) Stored(ctx context.Context, host string) (segment string, all []Stored, err error) {
+func (s *Store) Stored(ctx context.Context, host string) (segment string, all []Cell, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	spool, err := s.Spool()
@@ -71,17 +62,17 @@ func (s *Store) Stored(ctx context.Context, host string) (segment string, all []
 	seg.parked = false // so that it is read, not just continued
 	cells, err := s.load(seg)
 	for _, c := range cells {
-		all = append(all, Stored{Cell: c, End: c.Offset + c.Len(), path: s.segmentPath(seg)})
+		all = append(all, Cell{Cell: c, End: c.Offset + c.Len(), path: s.segmentPath(seg)})
 	}
 	return seg.id, all, err
 }
 
-func storedIn(ctx context.Context, b Spooled, host string) ([]Stored, error) {
+func storedIn(ctx context.Context, b Spooled, host string) ([]Cell, error) {
 	m, err := wire.PeekManifest(b.Signed)
 	if err != nil {
 		return nil, err
 	}
-	var all []Stored
+	var all []Cell
 	for _, h := range m.Hosts {
 		if h.Name != host {
 			continue
@@ -100,7 +91,7 @@ func storedIn(ctx context.Context, b Spooled, host string) ([]Stored, error) {
 			return nil, err
 		}
 		for _, c := range idx.Cells {
-			all = append(all, Stored{Cell: c, path: b.Path, base: h.Offset})
+			all = append(all, Cell{Cell: c, path: b.Path, base: h.Offset})
 		}
 	}
 	return all, nil

@@ -91,9 +91,9 @@ func (c *Crawl) rebuild(ctx context.Context, front *frontier.Host) error {
 
 // stored returns the cycle's records of a host that are on this disk, and the name of its open
 // segment.
-func (c *Crawl) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
+func (c *Crawl) stored(ctx context.Context, host string) (segment string, cycle []batch.Cell, err error) {
 	segment, all, err := c.parts.Records.Batches.Stored(ctx, host)
-	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(c.hours.Round.Began) }), err
+	return segment, slices.DeleteFunc(all, func(r batch.Cell) bool { return r.Time.Before(c.hours.Round.Began) }), err
 }
 
 func visitOf(cell *archive.Cell) frontier.Visit {
@@ -143,7 +143,7 @@ func (c *Crawl) relink(ctx context.Context, damaged map[string]bool) error {
 }
 
 // parse parses a stored page; a long one as a stream, if its type allows.
-func parse(ctx context.Context, r *batch.Stored) (*page.Page, error) {
+func parse(ctx context.Context, r *batch.Cell) (*page.Page, error) {
 	body, err := r.Body(ctx)
 	if err != nil {
 		return nil, err
