@@ -24,7 +24,6 @@ func (c *Config) Plan() (p Plan, err error) {
 	parsed("contact", c.Contact, wire.CheckContact(c.Contact))
 	_, err = Ranges(c.Network.Ranges)
 	parsed("network.ranges", fmt.Sprint(c.Network.Ranges), err)
-	parsed("revisit.by", c.Revisit.By, Rule(c.Revisit.By).Check())
 	for _, host := range slices.Sorted(maps.Keys(c.NotBetween)) {
 		_, err := window.Parse(c.NotBetween[host])
 		parsed("not_between."+host, c.NotBetween[host], err)

@@ -186,9 +186,9 @@ type Disk struct {
 // Revisit says which known pages are visited in a cycle if the window has no time for all of them,
 // and when the visit of a host begins.
 type Revisit struct {
-	By         string        `mapstructure:"by"`                           // a Rule; "all": every page, even if a cycle takes many nights
-	AtLeast    time.Duration `mapstructure:"at_least" want:"24h to 1440h"` // longest time between two visits to a page, if there is enough time
-	QuickHours bool          `mapstructure:"-"`                            // begin in the hours in which the host's server was fastest
+	By         string        `mapstructure:"by" want:"optimal, sqrt, paper or all"` // a Rule; "all": every page, even if a cycle takes many nights
+	AtLeast    time.Duration `mapstructure:"at_least" want:"24h to 1440h"`          // longest time between two visits to a page, if there is enough time
+	QuickHours bool          `mapstructure:"-"`                                     // begin in the hours in which the host's server was fastest
 }
 
 // Page says which pages are taken of a host, and how much of each.

@@ -68,11 +68,3 @@ const (
 	Paper      Rule = "paper"   // by NextVisits
 	All        Rule = "all"     // every page, however long that takes
 )
-
-// Check returns an error if there is no such rule.
-func (r Rule) Check() error {
-	if !slices.Contains([]Rule{Optimal, SquareRoot, Paper, All}, r) {
-		return fmt.Errorf("%q is not one of optimal, sqrt, paper, all", r)
-	}
-	return nil
-}
