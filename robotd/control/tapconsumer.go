@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -47,12 +48,7 @@ func (c *consumer) offer(record []byte, until time.Time) {
 		if wait <= 0 {
 			return
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-c.room:
-		case <-timer.C:
-		}
-		timer.Stop()
+		loop.Wait(context.Background(), wait, c.room)
 	}
 }
 
