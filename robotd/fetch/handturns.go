@@ -189,7 +189,6 @@ var (
 	errNotGiven = errors.New("the hand has gone before it was given the turn")
 	errLost     = errors.New("the hand has gone and gave the turn back")
 	errBroken   = errors.New("the hand has broken off the turn")
-	errNotNow   = errors.New("the request is not allowed any more")
 )
 
 // get has the hand fetch a page. When it returns, the hand makes no request of the turn any more.
@@ -201,7 +200,7 @@ func (w *hand) get(ctx context.Context, req Request, run uint64) (resp *Response
 	}
 	defer func() { <-w.places }()
 	if req.Allowed != nil && !req.Allowed() {
-		return nil, false, over(errNotNow)
+		return nil, false, over(errForbidden)
 	}
 	id, e := w.head.ids.Add(1), &errand{progress: req.Progress, packed: w.head.opt.Fetcher.newPacked(), done: make(chan struct{})}
 	w.mu.Lock()
