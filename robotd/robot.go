@@ -234,12 +234,7 @@ func (r *Robot) openManners() error {
 		},
 	})
 	guard := polite.NewGuard(polite.GuardOptions{
-		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool,
-		Disk: polite.DiskOf(r.cfg.DataDir),
-		Held: func() (polite.Held, error) {
-			spool, open, err := r.records.Batches.Held()
-			return polite.Held{Open: open, Spool: spool}, err
-		},
+		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool, Disk: polite.DiskOf(r.cfg.DataDir), Held: r.records.Batches.Held,
 	})
 	if err := guard.Look(); err != nil {
 		return err

@@ -191,9 +191,7 @@ func (c *Admission) Watch(ctx context.Context, seal func(context.Context) error)
 		if !until.IsZero() {
 			wait = time.Until(until)
 		}
-		timer := time.NewTimer(wait)
-		closed := c.wait(ctx, timer.C)
-		timer.Stop()
+		closed := c.wait(ctx, time.After(wait))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -220,13 +218,13 @@ func (c *Admission) wait(ctx context.Context, end <-chan time.Time) (closed bool
 		return c.Paused()
 	case <-c.manager.changes:
 		return c.Paused()
-	case <-c.guard.Turns():
+	case <-c.guard.turns:
 		if why := c.Short(); why != "" {
 			c.log.WarnContext(ctx, "collecting stops for want of room; batches are still uploaded", "reason", why)
 			return true
 		}
 		c.log.InfoContext(ctx, "there is room again")
-	case <-c.lease.Changes():
+	case <-c.lease.changes:
 	case <-end:
 		if !c.lease.MayVisit() {
 			c.log.WarnContext(ctx, "nothing is visited: "+leaseOver)

@@ -14,19 +14,16 @@ type GuardOptions struct {
 	Spool int64 // limit for bytes in batches and open segments
 
 	Disk func() (Disk, error)
-	Held func() (Held, error)
+
+	// Held returns the bytes that batches take, and those of the open segments. Making a batch
+	// writes the segments again.
+	Held func() (spool, open int64, err error)
 }
 
 // Disk is the free space of a file system, for users other than root.
 type Disk struct {
 	Bytes int64
 	Files int64 // files that can still be created; negative: not limited
-}
-
-// Held is the space that the robot uses.
-type Held struct {
-	Open  int64 // bytes in open segments; making a batch writes them again
-	Spool int64 // bytes in batches
 }
 
 // keepFiles is the number of files to keep free if their number is limited. A host uses five.
@@ -36,7 +33,7 @@ const keepFiles = 1000
 // the report would change with every page. It may be used concurrently.
 type Guard struct {
 	opt   GuardOptions
-	turns chan struct{}
+	turns chan struct{} // has an element when something becomes short, or nothing is short any more
 
 	mu    sync.Mutex // guards all below
 	why   string
@@ -52,10 +49,6 @@ func (g *Guard) Short() string {
 	defer g.mu.Unlock()
 	return g.why
 }
-
-// Turns returns a channel that receives a value when something becomes short, or nothing is short
-// any more.
-func (g *Guard) Turns() <-chan struct{} { return g.turns }
 
 // Look checks the disk and the spool.
 func (g *Guard) Look() error {
@@ -89,26 +82,26 @@ func (g *Guard) look() error {
 	if err != nil {
 		return fmt.Errorf("room on the disk: %w", err)
 	}
-	held, err := g.opt.Held()
+	spool, open, err := g.opt.Held()
 	if err != nil {
 		return fmt.Errorf("room in the spool: %w", err)
 	}
-	g.set(g.judge(disk, held))
+	g.set(g.judge(disk, spool, open))
 	return nil
 }
 
-func (g *Guard) judge(disk Disk, held Held) string {
-	free, files, spool := g.opt.Free, int64(keepFiles), g.opt.Spool
+func (g *Guard) judge(disk Disk, spool, open int64) string {
+	free, files, most := g.opt.Free, int64(keepFiles), g.opt.Spool
 	if g.why != "" {
-		free, files, spool = free+free/4, files+files/4, spool-spool/4
+		free, files, most = free+free/4, files+files/4, most-most/4
 	}
 	switch {
-	case g.opt.Free > 0 && disk.Bytes-held.Open < free:
-		return fmt.Sprintf("the disk has %d bytes free, of which the next batch takes %d; %d must stay free (disk.free)", disk.Bytes, held.Open, g.opt.Free)
+	case g.opt.Free > 0 && disk.Bytes-open < free:
+		return fmt.Sprintf("the disk has %d bytes free, of which the next batch takes %d; %d must stay free (disk.free)", disk.Bytes, open, g.opt.Free)
 	case g.opt.Free > 0 && disk.Files >= 0 && disk.Files < files:
 		return fmt.Sprintf("the disk has room for %d more files; %d must stay free", disk.Files, keepFiles)
-	case g.opt.Spool > 0 && held.Open+held.Spool > spool:
-		return fmt.Sprintf("%d bytes wait for receipts; at most %d may wait (disk.spool)", held.Open+held.Spool, g.opt.Spool)
+	case g.opt.Spool > 0 && open+spool > most:
+		return fmt.Sprintf("%d bytes wait for receipts; at most %d may wait (disk.spool)", open+spool, g.opt.Spool)
 	}
 	return ""
 }

@@ -180,25 +180,14 @@ func (g *Gate) Next(ctx context.Context) (netip.Addr, string, error) {
 		if v != nil {
 			return v.addr, v.host, nil
 		}
-		if err := g.sleep(ctx, wait); err != nil {
-			return netip.Addr{}, "", err
+		if !loop.Wait(ctx, wait, g.wake) {
+			return netip.Addr{}, "", context.Cause(ctx)
 		}
 	}
 }
 
-// sleep waits until the time has passed or something changes. A negative time means for ever.
-func (g *Gate) sleep(ctx context.Context, wait time.Duration) error {
-	if wait < 0 {
-		wait = Never
-	}
-	if !loop.Wait(ctx, wait, g.wake) {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// take removes the first host that is due, or returns how long to wait; negative: until something
-// changes.
+// take removes the first host that is due, or returns how long to wait for one, unless something
+// changes before.
 func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,7 +201,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 			return nil, wait
 		}
 		if len(s.waiting) > 0 && !g.until.IsZero() && !now.Before(g.until) {
-			return nil, -1 // until Open changes it
+			return nil, Never // until Open changes it
 		}
 		if g.opt.Allow != nil && len(s.waiting) > 0 {
 			if from := g.opt.Allow(s.addr, now); from.After(now) {
@@ -229,7 +218,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 		}
 		return heap.Pop(&s.waiting).(*visit), 0
 	}
-	return nil, -1
+	return nil, Never
 }
 
 // Done ends a run that Next has begun. It panics if there is no such run, since the gate could not
@@ -238,7 +227,7 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, ok := g.slots[g.group(addr)]
+	s, ok := g.slots[g.Slot(addr)]
 	if !ok || s.index >= 0 {
 		panic(fmt.Sprintf("polite: Done for %s at %s, where no run is out", host, addr))
 	}
@@ -313,9 +302,7 @@ func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
 }
 
 // Slot returns the address that represents the group of addr.
-func (g *Gate) Slot(addr netip.Addr) netip.Addr { return g.group(addr) }
-
-func (g *Gate) group(addr netip.Addr) netip.Addr {
+func (g *Gate) Slot(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if g.opt.Group != nil {
 		return g.opt.Group(addr)
@@ -325,7 +312,7 @@ func (g *Gate) group(addr netip.Addr) netip.Addr {
 
 // enqueue adds v to the queue of addr's slot.
 func (g *Gate) enqueue(v *visit, addr netip.Addr) {
-	key := g.group(addr)
+	key := g.Slot(addr)
 	s, ok := g.slots[key]
 	if !ok {
 		s = &slot{addr: key}

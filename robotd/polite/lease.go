@@ -20,7 +20,7 @@ import (
 // A robot that was never given a lease may visit its hosts for ever.
 type Lease struct {
 	path    string
-	changes chan struct{} // has an element after a change
+	changes chan struct{} // has an element after the lease was renewed or ended
 
 	mu  sync.Mutex // guards rec
 	rec leaseRecord
@@ -81,9 +81,6 @@ func (l *Lease) set(rec leaseRecord) error {
 	loop.Offer(l.changes, struct{}{})
 	return config.SaveJSON(l.path, rec)
 }
-
-// Changes has an element after the lease was renewed or ended.
-func (l *Lease) Changes() <-chan struct{} { return l.changes }
 
 // Left returns for how long visits may still begin, and for how long they may last; zero or less:
 // no visit may. ok is false if there is no end.
