@@ -3,7 +3,6 @@ package crawl
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"time"
 )
 
@@ -36,8 +35,7 @@ func (t *turn) backOff(status int, asked time.Time) time.Time {
 	if !asked.IsZero() && (!often || asked.After(next)) {
 		next, reason = asked, "Retry-After"
 	}
-	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if often && !(busy && next.Before(c.hours.Round.Due)) {
+	if often && !(Overloaded(status) && next.Before(c.hours.Round.Due)) {
 		reason = fmt.Sprintf("rests, %d failed", failures)
 		c.hosts.setResting(h, true)
 	}
