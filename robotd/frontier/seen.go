@@ -146,17 +146,6 @@ func (s *Seen) Clear() error {
 	return closeAll(runs)
 }
 
-// Disk returns the size of the set on disk, in bytes.
-func (s *Seen) Disk() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := int64(0)
-	for _, r := range s.runs {
-		n += r.keys * keyBytes
-	}
-	return n
-}
-
 func closeAll(runs []*run) error {
 	var errs []error
 	for _, r := range runs {

@@ -62,6 +62,17 @@ func TestSeenIsExact(t *testing.T) {
 	has(t, s, key(0), false)
 }
 
+// Disk returns the size of the set on disk, in bytes.
+func (s *Seen) Disk() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(0)
+	for _, r := range s.runs {
+		n += r.keys * keyBytes
+	}
+	return n
+}
+
 // A hash that was added twice is stored once.
 func TestAddedTwice(t *testing.T) {
 	s := NewSeen(t.TempDir())
