@@ -54,7 +54,7 @@ func TestTwoManagersPlanOnceADay(t *testing.T) {
 		for _, m := range all {
 			go func() { ended <- m.Run(ctx) }()
 		}
-		const days = 3
+		const days = 2
 		time.Sleep(days * 24 * time.Hour) // from midnight
 		stop()
 		for range all {

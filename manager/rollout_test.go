@@ -128,11 +128,11 @@ func (f *updating) newest() roster.Release {
 func TestStages(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	f := newUpdating(t, 200)
+	f := newUpdating(t, 100)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []int{2, 18, 180} {
+	for _, want := range []int{1, 9, 90} {
 		names := f.offered(1)
 		if len(names) != want {
 			t.Fatalf("%d robots are offered the release, want %d", len(names), want)
@@ -147,7 +147,7 @@ func TestStages(t *testing.T) {
 			f.report(name)
 		}
 	}
-	if r := f.newest(); r.Percent != 100 || r.Stopped != "" || r.Robots != 200 {
+	if r := f.newest(); r.Percent != 100 || r.Stopped != "" || r.Robots != 100 {
 		t.Errorf("%+v", r)
 	}
 }
