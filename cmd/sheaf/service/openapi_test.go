@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,10 +32,13 @@ import (
 	"sheaf/test/operatorstest"
 )
 
+// ofAllRoutes is the text of the description. Making it takes a tenth of a second.
+var ofAllRoutes = sync.OnceValues(func() ([]byte, error) { return openapiDocument(routes()...) })
+
 // description reads the description and checks it by itself.
 func description(t *testing.T) *openapi3.T {
 	t.Helper()
-	text, err := openapiDocument(routes()...)
+	text, err := ofAllRoutes()
 	testkit.Must(t, err)
 	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
