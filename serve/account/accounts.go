@@ -190,11 +190,16 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 	if err != nil {
 		return Account{}, fmt.Errorf("account %s: %w", name, db.OrNone(err, ErrNoAccount))
 	}
+	a.changed(now, phc)
+	return *now, nil
+}
+
+// changed takes over an account's new state and password hash.
+func (a *Accounts) changed(now *Account, phc string) {
 	if a.memory != nil {
-		a.memory.note(name, now, phc)
+		a.memory.note(now.Name, now, phc)
 	}
 	a.followers.changed(now)
-	return *now, nil
 }
 
 // Delete deletes an account. Its next login or HTTP request fails, and its sessions and downloads

@@ -88,8 +88,8 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 }
 
 // Reset sets a new password by a secret, which is good once. It returns the account's name. It
-// fails with ErrNoReset, or with ErrInvalid if the password is too easy; the secret stays good
-// then.
+// fails with ErrNoReset, or with ErrInvalid if the password is too easy. The secret stays good if
+// the password was not set.
 func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name string, err error) {
 	if name, err = a.Resettable(ctx, secret); err != nil {
 		return "", err
@@ -97,11 +97,18 @@ func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name strin
 	if err := checkChosen(name, chosen); err != nil {
 		return "", err
 	}
-	hash := sha256.Sum256([]byte(secret))
-	err = db.Change(ctx, a.db, ErrNoReset, `DELETE FROM password_resets WHERE hash = ?`, hash[:]) // another request was faster
+	hash, phc := sha256.Sum256([]byte(secret)), a.cost.Hash(chosen)
+	var now *Account
+	err = db.Transact(ctx, a.db, nil, func(tx *sql.Tx) (err error) {
+		if err := db.Change(ctx, tx, ErrNoReset, `DELETE FROM password_resets WHERE hash = ?`, hash[:]); err != nil { // another request was faster
+			return err
+		}
+		now, phc, err = scan(tx.QueryRowContext(ctx, `UPDATE accounts SET password = ? WHERE name = ? RETURNING `+columns, phc, name))
+		return db.OrNone(err, ErrNoReset)
+	})
 	if err != nil {
 		return "", fmt.Errorf("password reset: %w", err)
 	}
-	_, err = a.Change(ctx, name, Change{Password: &chosen})
-	return name, err
+	a.changed(now, phc)
+	return name, nil
 }

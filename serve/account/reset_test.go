@@ -15,7 +15,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// A secret sets the password once, within an hour, unless another password was set meanwhile.
+// A secret sets the password once, within an hour, unless another password was set meanwhile. It
+// stays good if the password could not be set.
 // Nothing is sent for names that nobody has, and nobody's mailbox is filled.
 func TestReset(t *testing.T) {
 	source := dbtest.SQLite(t)
@@ -64,6 +65,14 @@ func TestReset(t *testing.T) {
 		}
 		reset(secret, "short", account.ErrInvalid)
 		reset("made up", "new password", account.ErrNoReset)
+		_, err = control.Exec(`CREATE TRIGGER away BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+		testkit.Must(t, err)
+		if _, err := accounts.Reset(t.Context(), secret, "new password"); err == nil {
+			t.Error("a password that could not be written is set")
+		}
+		_, err = control.Exec(`DROP TRIGGER away`)
+		testkit.Must(t, err)
+		login("old password", nil)
 		reset(secret, "new password", nil)
 		login("old password", account.ErrCredentials)
 		login("new password", nil)
