@@ -26,6 +26,10 @@
 // StyleRefs finds the URLs in style sheets: url(…), @import "…" and the strings of image-set(…).
 // Robots follow them and replay rewrites them, so both must find the same URLs.
 //
+// # Refreshes
+//
+// CutRefresh parses a refresh of a header or a meta element.
+//
 // # Tokens of pages
 //
 // A Tokenizer reads the tokens of pages, as HTML or as XML. Robots search pages with it and replay

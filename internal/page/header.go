@@ -3,6 +3,8 @@ package page
 import (
 	"net/http"
 	"strings"
+
+	"sheaf/internal/media"
 )
 
 // HeaderLinks returns the links in the header of the answer for the URL base: Link (RFC 8288) and
@@ -15,7 +17,7 @@ func HeaderLinks(h http.Header, base string) []Link {
 	for _, value := range h.Values("Link") {
 		c.linkHeader(value)
 	}
-	if ref, ok := refreshTarget(h.Get("Refresh")); ok {
+	if _, ref, ok := media.CutRefresh(h.Get("Refresh")); ok {
 		c.add(ref, Link{Tag: "refresh", Text: true})
 	}
 	c.resolve()

@@ -362,7 +362,7 @@ func (c *collector) meta(attrs attributes) {
 	content := attrs.get("content")
 	switch {
 	case strings.EqualFold(attrs.get("http-equiv"), "refresh"):
-		if ref, ok := refreshTarget(content); ok {
+		if _, ref, ok := media.CutRefresh(content); ok {
 			c.add(ref, Link{Tag: "meta", Text: true})
 		}
 	case strings.EqualFold(attrs.get("name"), "robots"):
@@ -372,26 +372,6 @@ func (c *collector) meta(attrs attributes) {
 	case strings.EqualFold(attrs.get("property"), "og:image") && content != "":
 		c.add(content, Link{Tag: "meta"})
 	}
-}
-
-// refreshTarget returns the URL of "5; url='next.html'". It takes more than the HTML standard does.
-func refreshTarget(s string) (string, bool) {
-	s = strings.TrimSpace(s)
-	rest := strings.TrimLeft(s, "0123456789.")
-	if rest == s && !strings.HasPrefix(s, ";") && !strings.HasPrefix(s, ",") {
-		return "", false
-	}
-	rest = strings.TrimLeft(rest, " \t\r\n\f;,")
-	if len(rest) >= 3 && strings.EqualFold(rest[:3], "url") {
-		if after := strings.TrimSpace(rest[3:]); strings.HasPrefix(after, "=") {
-			rest = strings.TrimSpace(after[1:])
-		}
-	}
-	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
-		quote := rest[:1]
-		rest, _, _ = strings.Cut(rest[1:], quote)
-	}
-	return rest, rest != ""
 }
 
 // srcset yields the URLs of a list such as "a.png 1x, b.png 2x". A comma within a URL belongs to

@@ -3,6 +3,7 @@ package replay
 import (
 	"strings"
 
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -53,7 +54,7 @@ func cutDescriptor(s string) (descriptor, rest string) {
 
 // refresh rewrites "5; url=next.html".
 func (l *linker) refresh(content string) change {
-	delay, ref, ok := cutRefresh(content)
+	delay, ref, ok := media.CutRefresh(content)
 	if !ok {
 		return change{}
 	}
@@ -70,7 +71,7 @@ func (l *linker) refresh(content string) change {
 // Refresh returns where a Refresh header of a page leads, as an absolute URL; "": nowhere.
 func Refresh(header, page string) string {
 	base, err := weburl.New(page, nil)
-	_, ref, ok := cutRefresh(header)
+	_, ref, ok := media.CutRefresh(header)
 	if err != nil || !ok {
 		return ""
 	}
@@ -79,24 +80,4 @@ func Refresh(header, page string) string {
 		return ""
 	}
 	return to
-}
-
-// cutRefresh parses a refresh as loosely as the HTML standard (4.2.5.3).
-func cutRefresh(s string) (delay, ref string, ok bool) {
-	s = strings.TrimSpace(s)
-	rest := strings.TrimLeft(s, "0123456789.")
-	delay = s[:len(s)-len(rest)]
-	if delay == "" && !strings.HasPrefix(s, ";") && !strings.HasPrefix(s, ",") {
-		return "", "", false
-	}
-	rest = strings.TrimLeft(rest, " \t\r\n\f;,")
-	if len(rest) >= 3 && strings.EqualFold(rest[:3], "url") {
-		if after := strings.TrimSpace(rest[3:]); strings.HasPrefix(after, "=") {
-			rest = strings.TrimSpace(after[1:])
-		}
-	}
-	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
-		rest, _, _ = strings.Cut(rest[1:], rest[:1])
-	}
-	return delay, rest, rest != ""
 }

@@ -146,7 +146,7 @@ func (d *Document) look(head []byte) {
 				}
 			case "meta":
 				if refresh == "" && strings.EqualFold(strings.TrimSpace(t.get(l, "http-equiv")), "refresh") {
-					_, refresh, _ = cutRefresh(t.get(l, "content"))
+					_, refresh, _ = media.CutRefresh(t.get(l, "content"))
 				}
 			}
 		}
