@@ -39,10 +39,7 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 // SealWritten seals the segment that a Writer of this process has written and closed at path. If
 // the file still has the CRC-32 of was, SealWritten does not inflate its pages again. Otherwise it
 // does what SealFile does.
-//
-// cells are all cells that Append returned for the segment, in order. If the caller has not kept
-// them, cells is nil, and they are read back from the file.
-func SealWritten(path, host, segmentID string, was Written, cells []Cell, opt WriterOptions) (*Index, error) {
+func SealWritten(path, host, segmentID string, was Written, opt WriterOptions) (*Index, error) {
 	if !was.summed || was.Size == 0 {
 		return SealFile(path, host, segmentID, opt)
 	}
@@ -50,12 +47,7 @@ func SealWritten(path, host, segmentID string, was Written, cells []Cell, opt Wr
 	if err != nil {
 		return nil, err
 	}
-	ok := false
-	if cells != nil {
-		ok = w.unchanged()
-	} else {
-		cells, ok = w.knownCells()
-	}
+	cells, ok := w.knownCells()
 	if !ok {
 		if err := w.Close(); err != nil {
 			return nil, err

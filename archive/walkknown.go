@@ -28,13 +28,6 @@ func (w *Writer) knownCells() (cells []Cell, ok bool) {
 	return cells, walk.off == w.size && all.Sum32() == w.sum
 }
 
-// unchanged reports whether the file begins with exactly the bytes that this process has written.
-func (w *Writer) unchanged() bool {
-	sum := crc32.NewIEEE()
-	n, err := io.Copy(sum, io.NewSectionReader(w.file, 0, w.size))
-	return err == nil && n == w.size && sum.Sum32() == w.sum
-}
-
 // known reads one cell that Append has written, without decoding its body.
 func (w *walker) known() (*Cell, error) {
 	t, err := w.member("a cell's first member")

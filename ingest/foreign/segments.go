@@ -18,19 +18,13 @@ import (
 // hosts.
 const maxOpen = 128
 
-// maxCellBytes is the memory, in bytes, that the cells of all segments may take until they are
-// sealed. Beyond it, cells are read back from the segments, which makes a conversion take about
-// half as long again.
-const maxCellBytes = 64 << 20
-
 // segments are the hosts' segments while records are appended.
 type segments struct {
-	dir       string
-	id        string
-	opt       archive.WriterOptions
-	all       map[string]*segment
-	used      *list.List // of *segment with an open writer, the most recently used first
-	cellBytes int64      // bytes of memory for all cells, kept or not
+	dir  string
+	id   string
+	opt  archive.WriterOptions
+	all  map[string]*segment
+	used *list.List // of *segment with an open writer, the most recently used first
 }
 
 type segment struct {
@@ -39,7 +33,6 @@ type segment struct {
 	written archive.Written // the writer's progress when it was closed
 	writer  *archive.Writer // nil if it is closed
 	used    *list.Element
-	cells   []archive.Cell // all cells appended; nil if the cells of all segments exceed maxCellBytes
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
@@ -49,7 +42,7 @@ func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
 }
 
-// append stores a record in its host's segment, and keeps the cell as far as maxCellBytes allows.
+// append stores a record in its host's segment.
 func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	host, err := naming.HostOf(r.URL)
 	if err != nil {
@@ -59,18 +52,7 @@ func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	if err != nil {
 		return archive.Cell{}, err
 	}
-	cell, err := seg.writer.Append(r)
-	if err != nil {
-		return cell, err
-	}
-	const fixed = 400 // bytes of a Cell with its digest and media type, including what append allocates ahead
-	s.cellBytes += fixed + int64(len(cell.URL)+len(cell.URLKey)+len(cell.Name))
-	if s.cellBytes <= maxCellBytes {
-		seg.cells = append(seg.cells, cell)
-	} else {
-		seg.cells = nil
-	}
-	return cell, nil
+	return seg.writer.Append(r)
 }
 
 func (s *segments) open(host string) (seg *segment, err error) {
@@ -126,7 +108,7 @@ func (s *segments) each(do func(src archive.Source, x *archive.Index) error) err
 }
 
 func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.Index) error) error {
-	x, err := archive.SealWritten(seg.path, seg.host, s.id, seg.written, seg.cells, s.opt)
+	x, err := archive.SealWritten(seg.path, seg.host, s.id, seg.written, s.opt)
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func (s *Store) seal(path string, written map[string]archive.Written) (*archive.
 	if err != nil {
 		return nil, err
 	}
-	idx, err := archive.SealWritten(path, seg.host, seg.id, written[seg.host], nil, s.opt.Writer)
+	idx, err := archive.SealWritten(path, seg.host, seg.id, written[seg.host], s.opt.Writer)
 	if err != nil {
 		return nil, fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
 	}
