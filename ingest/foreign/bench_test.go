@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"archive/tar"
-	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/pgzip"
 
 	"sheaf/internal/testkit"
 )
@@ -23,13 +21,11 @@ func reportCPU(b *testing.B) func() {
 	return func() { b.ReportMetric(float64((used(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op") }
 }
 
-// BenchmarkConvert converts WARCs of 16 MB, one member for all or one for each record, and inflates
-// them by each inflater that is at hand:
+// BenchmarkConvert converts WARCs of 16 MB, one member for all or one for each record:
 //
 //	go test -run '^$' -bench Convert -benchtime 3x ./ingest/foreign
 //
-// MB/s are inflated ones; cpu-ms is what all processors together had to do. With "read" nothing but
-// the inflating is measured.
+// MB/s are inflated ones; cpu-ms is what all processors together had to do.
 func BenchmarkConvert(b *testing.B) {
 	var records []string
 	size := 0
@@ -42,17 +38,10 @@ func BenchmarkConvert(b *testing.B) {
 		records = append(records, rec("1.1", "response", fmt.Sprintf("http://h%d.example.jp/%d", n%20, n), answer, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"+body.String()))
 		size += len(records[n])
 	}
-	inflaters := map[string]func(*bufio.Reader) (io.ReadCloser, error){
-		"chosen": newGunzip,
-		"pgzip": func(raw *bufio.Reader) (io.ReadCloser, error) {
-			return pgzip.NewReaderN(raw, aheadBlock, aheadBlocks)
-		},
-		"gzip": func(raw *bufio.Reader) (io.ReadCloser, error) { return gzip.NewReader(raw) },
-	}
 	for form, data := range map[string]string{"one member": gz(strings.Join(records, "")), "a member a record": gz(records...)} {
 		name := filepath.Join(b.TempDir(), "foreign")
 		testkit.Must(b, os.WriteFile(name, []byte(data), 0o600))
-		b.Run(form+"/convert", func(b *testing.B) {
+		b.Run(form, func(b *testing.B) {
 			b.SetBytes(int64(size))
 			defer reportCPU(b)()
 			for b.Loop() {
@@ -63,22 +52,6 @@ func BenchmarkConvert(b *testing.B) {
 				testkit.Must(b, f.Close())
 			}
 		})
-		for how, inflate := range inflaters {
-			b.Run(form+"/"+how+"/read", func(b *testing.B) {
-				b.SetBytes(int64(size))
-				defer reportCPU(b)()
-				for b.Loop() {
-					f, err := os.Open(name)
-					testkit.Must(b, err)
-					in, err := inflate(bufio.NewReaderSize(f, 256<<10))
-					testkit.Must(b, err)
-					_, err = io.Copy(io.Discard, in)
-					testkit.Must(b, err)
-					testkit.Must(b, in.Close())
-					testkit.Must(b, f.Close())
-				}
-			})
-		}
 	}
 }
 

@@ -292,6 +292,14 @@ func (p *parts) inflate(at int64) (size int64, err error) {
 	return size + more, err
 }
 
+// unexpectedEnd ends with io.ErrUnexpectedEOF, because a member must end before its file does.
+type unexpectedEnd struct{ r io.Reader }
+
+func (u unexpectedEnd) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	return n, unexpected(err)
+}
+
 // counted counts in n the bytes that are read from r.
 type counted struct {
 	r io.Reader

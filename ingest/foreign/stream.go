@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/klauspost/compress/gzip"
+
 	"sheaf/internal/wire"
 )
 
@@ -50,25 +52,25 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits) (*inpu
 // unpack makes the input read raw, which may be in gzip, in Zstandard or uncompressed. The caller
 // must call closeIt.
 func (s *input) unpack(ctx context.Context, raw *bufio.Reader) (closeIt func() error, err error) {
-	var in io.Reader = raw
-	closeIt = func() error { return nil }
 	magic, err := raw.Peek(len(zstdMagic))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	inflate := newGunzip
-	if isZstd(magic) {
-		inflate = newZstd
+	var z io.ReadCloser
+	switch {
+	case isZstd(magic):
+		z, err = newZstd(raw)
+	case bytes.HasPrefix(magic, []byte("\x1f\x8b")):
+		z, err = gzip.NewReader(raw)
+	default:
+		s.r = bufio.NewReaderSize(raw, 64<<10)
+		return func() error { return nil }, nil
 	}
-	if isZstd(magic) || bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
-		z, err := inflate(raw)
-		if err != nil {
-			return nil, err
-		}
-		closeIt, in = z.Close, inflated{source{ctx, s, z}}
+	if err != nil {
+		return nil, err
 	}
-	s.r = bufio.NewReaderSize(in, 64<<10)
-	return closeIt, nil
+	s.r = bufio.NewReaderSize(inflated{source{ctx, s, z}}, 64<<10)
+	return z.Close, nil
 }
 
 // source reads the file itself. It stores errors of the disk and of the context in the input.
