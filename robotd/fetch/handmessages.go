@@ -2,11 +2,14 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/textproto"
+	"strings"
 	"time"
 )
 
@@ -88,10 +91,6 @@ type end struct {
 	Refused bool   `json:"refused,omitempty"` // it would refuse the hand if it asked again
 }
 
-// handField is one name and value of a header. Servers do not always write UTF-8, so it is no
-// string.
-type handField [2][]byte
-
 // part is a piece of a result. The bytes of the answer come first, then those of the body,
 // deflated.
 type part struct {
@@ -102,34 +101,26 @@ type part struct {
 
 // handAnswer is a result without its body, as JSON: an error, or a response with its header apart.
 type handAnswer struct {
-	Kind     Kind        `json:"kind,omitempty"` // empty: no error
-	Error    string      `json:"error,omitempty"`
-	Live     bool        `json:"live,omitempty"` // the run's connection can carry another page
-	Header   []handField `json:"header,omitempty"`
-	Response *Response   `json:"response,omitempty"`
+	Kind     Kind      `json:"kind,omitempty"` // empty: no error
+	Error    string    `json:"error,omitempty"`
+	Live     bool      `json:"live,omitempty"`   // the run's connection can carry another page
+	Header   []byte    `json:"header,omitempty"` // no string: servers do not always write UTF-8
+	Response *Response `json:"response,omitempty"`
 }
 
 func answerOf(resp *Response) *handAnswer {
-	bare := *resp
+	bare, header := *resp, new(bytes.Buffer)
 	bare.Header = nil
-	return &handAnswer{Header: fields(resp.Header), Response: &bare}
+	_ = resp.Header.Write(header) // into memory
+	return &handAnswer{Header: header.Bytes(), Response: &bare}
 }
 
-func fields(h http.Header) (all []handField) {
-	for name, values := range h {
-		for _, v := range values {
-			all = append(all, handField{[]byte(name), []byte(v)})
-		}
-	}
-	return all
-}
-
-func handHeader(all []handField) http.Header {
-	h := make(http.Header, len(all))
-	for _, f := range all {
-		h[string(f[0])] = append(h[string(f[0])], string(f[1]))
-	}
-	return h
+// readHeader sets the header of the answer's response.
+func (a *handAnswer) readHeader() error {
+	in := io.MultiReader(bytes.NewReader(a.Header), strings.NewReader("\r\n"))
+	header, err := textproto.NewReader(bufio.NewReader(in)).ReadMIMEHeader()
+	a.Response.Header = http.Header(header)
+	return err
 }
 
 // line carries messages over a connection. A message is the length of its JSON and that of its

@@ -314,12 +314,14 @@ func (w *hand) unpack(req *Request, e *errand, given time.Time) (*Response, *han
 	if err == nil {
 		err = a.check(req.Addr.Addr(), time.Since(given))
 	}
+	if err == nil && a.Kind == "" {
+		err = a.readHeader()
+	}
 	if err != nil || a.Kind != "" {
 		return nil, &a, errors.Join(err, e.packed.Close())
 	}
-	resp := a.Response
-	resp.Header, resp.Start = handHeader(a.Header), given // by this machine's clock
-	return resp, &a, w.head.opt.Fetcher.unpack(resp, e.packed)
+	a.Response.Start = given // by this machine's clock
+	return a.Response, &a, w.head.opt.Fetcher.unpack(a.Response, e.packed)
 }
 
 // checkFound says what is wrong with what a hand has found in a page.
@@ -335,11 +337,4 @@ func checkFound(p *page.Page) error {
 		}
 	}
 	return nil
-}
-
-func (w *hand) describe() Hand {
-	return Hand{
-		Name: w.name, Address: w.remote, Version: w.version, Since: w.since, Turns: len(w.places), Most: cap(w.places),
-		Pages: w.pages.Load(), Bytes: w.bytes.Load(),
-	}
 }

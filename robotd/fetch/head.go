@@ -361,7 +361,10 @@ func (h *Head) Hands() (all []Hand, warnings []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.hands {
-		all = append(all, w.describe())
+		all = append(all, Hand{
+			Name: w.name, Address: w.remote, Version: w.version, Since: w.since, Turns: len(w.places), Most: cap(w.places),
+			Pages: w.pages.Load(), Bytes: w.bytes.Load(),
+		})
 	}
 	slices.SortFunc(all, func(a, b Hand) int { return cmp.Compare(a.Name, b.Name) })
 	if n := h.refused.Load(); n > 0 {
