@@ -216,9 +216,8 @@ func (r *Robot) openManners() error {
 		return err
 	}
 	man := &r.manners
-	man.Agent, man.Shared, man.Turns = userAgent(&r.cfg), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
-	man.Intervals = polite.NewIntervals(r.cfg.Interval)
-	man.Shortest = polite.NewIntervals(cmp.Or(r.cfg.Adapt.Min, r.cfg.Interval))
+	man.Agent, man.Shared = userAgent(&r.cfg), polite.NewLibrary()
+	man.Addresses = polite.NewAddresses(r.cfg.Interval, cmp.Or(r.cfg.Adapt.Min, r.cfg.Interval), r.client.Offset)
 	if man.Rules, err = polite.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
@@ -227,7 +226,7 @@ func (r *Robot) openManners() error {
 	}
 	r.closers = append(r.closers, man.Restraints)
 	man.Gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Set: man.Intervals.At, Shortest: man.Shortest.At, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
+		Interval: r.cfg.Interval, Max: r.cfg.Adapt.Max, Group: group, Addresses: man.Addresses,
 		Recall: func(addr netip.Addr) (time.Time, time.Duration) {
 			s := man.Restraints.Address(addr)
 			return s.Until, s.Every

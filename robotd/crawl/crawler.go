@@ -42,9 +42,7 @@ type Manners struct {
 	Lease      *polite.Lease
 	Moves      *polite.Moves
 	Restraints *polite.Restraints
-	Turns      *polite.SharedTurns
-	Intervals  *polite.Intervals
-	Shortest   *polite.Intervals // the shortest intervals that operators allow
+	Addresses  *polite.Addresses
 	Rules      *polite.Rules
 	Shared     *polite.Library
 }

@@ -73,10 +73,9 @@ func (s *Hosts) Wake(h *Host) {
 // the host must not be in the gate.
 func (s *Hosts) Place(h *Host, crawlDelay time.Duration) {
 	man, list := &s.parts.Manners, s.parts.List
-	addr, set := man.Gate.Slot(h.Home()), list.Interval(h.Name)
-	man.Intervals.Set(addr, h.Name, set)
-	man.Shortest.Set(addr, h.Name, cmp.Or(list.Shortest(h.Name), set))
-	man.Turns.Set(addr, h.Name, h.Share(), max(man.Intervals.Of(set), crawlDelay))
+	man.Addresses.Set(man.Gate.Slot(h.Home()), h.Name, polite.HostTerms{
+		Interval: list.Interval(h.Name), Shortest: list.Shortest(h.Name), CrawlDelay: crawlDelay, Share: h.Share(),
+	})
 }
 
 // setResting notes whether a host rests because it fails.
@@ -117,9 +116,7 @@ func (s *Hosts) Stop(ctx context.Context, names []string) error {
 		}
 	}
 	for _, name := range names {
-		s.parts.Manners.Turns.Remove(name)
-		s.parts.Manners.Intervals.Remove(name)
-		s.parts.Manners.Shortest.Remove(name)
+		s.parts.Manners.Addresses.Remove(name)
 	}
 	return nil
 }

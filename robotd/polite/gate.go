@@ -17,15 +17,12 @@ import (
 type GateOptions struct {
 	// Interval is the time between the end of a run at an address and the start of the next.
 	Interval time.Duration
-	// Set returns the interval that holds at an address or group in place of Interval. Nil means
-	// Interval. It must not call the gate.
-	Set func(netip.Addr) time.Duration
 	// Min and Max are the limits of the interval when it adapts to the server's speed. A Min above
 	// Interval keeps the interval from being shortened, a Max below Interval from being lengthened.
 	Min, Max time.Duration
-	// Shortest returns the limit that holds at an address or group in place of Min. Nil means Min.
-	// It must not call the gate.
-	Shortest func(netip.Addr) time.Duration
+	// Addresses has the intervals that hold in place of Interval and Min, and the turns of other
+	// robots. Nil means that there are none.
+	Addresses *Addresses
 	// Group maps an address to the one that stands for its group. Nil means that each address
 	// counts for itself.
 	Group func(netip.Addr) netip.Addr
@@ -33,10 +30,6 @@ type GateOptions struct {
 	// not to visit, and an interval longer than Interval. Nil means that nothing is saved. It must
 	// not call the gate.
 	Recall func(netip.Addr) (until time.Time, interval time.Duration)
-	// Allow returns the first time from now on when a run may start at an address or group for
-	// reasons other than the interval, such as other robots that visit it. Nil allows any time. It
-	// must not call the gate.
-	Allow func(addr netip.Addr, now time.Time) time.Time
 }
 
 // Gate decides which host may be visited next, and when. It may be used concurrently. It promises:
@@ -203,8 +196,8 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 		if len(s.waiting) > 0 && !g.until.IsZero() && !now.Before(g.until) {
 			return nil, Never // until Open changes it
 		}
-		if g.opt.Allow != nil && len(s.waiting) > 0 {
-			if from := g.opt.Allow(s.addr, now); from.After(now) {
+		if g.opt.Addresses != nil && len(s.waiting) > 0 {
+			if from := g.opt.Addresses.Allow(s.addr, now); from.After(now) {
 				s.rest = from
 				heap.Fix(&g.due, 0)
 				continue

@@ -33,16 +33,12 @@ type limits struct {
 
 // limits returns the bounds of the interval at an address.
 func (o *GateOptions) limits(addr netip.Addr) limits {
-	l := limits{usual: o.Interval}
-	if o.Set != nil {
-		l.usual = o.Set(addr)
+	l := limits{usual: o.Interval, min: o.Min}
+	if o.Addresses != nil {
+		l.usual, l.min = o.Addresses.Interval(addr)
 	}
-	shortest := o.Min
-	if o.Shortest != nil {
-		shortest = o.Shortest(addr)
-	}
-	if l.min = l.usual; shortest > 0 {
-		l.min = min(shortest, l.usual)
+	if l.min <= 0 || l.min > l.usual {
+		l.min = l.usual
 	}
 	l.max = max(o.Max, l.usual)
 	return l

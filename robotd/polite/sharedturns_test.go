@@ -13,11 +13,11 @@ import (
 func TestRobotsTakeTurns(t *testing.T) {
 	const robots, interval = 3, 20 * time.Second
 	addr := netip.MustParseAddr("192.0.2.1")
-	var all []*SharedTurns
+	var all []*Addresses
 	for part := range robots {
 		ahead := time.Duration(part) * 7 * time.Second
-		r := NewSharedTurns(func() time.Duration { return ahead })
-		r.Set(addr, "www.example.jp", wire.Share{Part: part, Of: robots}, interval)
+		r := NewAddresses(20*time.Second, 0, func() time.Duration { return ahead })
+		r.Set(addr, "www.example.jp", HostTerms{Share: wire.Share{Part: part, Of: robots}})
 		all = append(all, r)
 	}
 	next := make([]time.Time, robots)
@@ -47,25 +47,25 @@ func TestRobotsTakeTurns(t *testing.T) {
 func TestTurnsOfAHostAreForgotten(t *testing.T) {
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	now := time.Date(2026, 11, 21, 2, 0, 9, 0, time.UTC)
-	r := NewSharedTurns(func() time.Duration { return 0 })
-	share, interval := wire.Share{Part: 1, Of: 2}, 20*time.Second
+	r := NewAddresses(20*time.Second, 0, func() time.Duration { return 0 })
+	terms := HostTerms{Share: wire.Share{Part: 1, Of: 2}}
 	free := func(addr netip.Addr) bool { return !r.Allow(addr, now).After(now) }
 	if !free(a) {
 		t.Error("an address that is one robot's has to wait")
 	}
-	r.Set(a, "www.example.jp", share, interval)
+	r.Set(a, "www.example.jp", terms)
 	if free(a) || !free(b) {
 		t.Error("in the middle of a slot a visit begins, or another address waits too")
 	}
-	r.Set(b, "www.example.jp", share, interval)
+	r.Set(b, "www.example.jp", terms)
 	if !free(a) || free(b) {
 		t.Error("the turns did not follow the host to its new address")
 	}
-	r.Set(b, "www.example.jp", wire.Share{}, 0)
+	r.Set(b, "www.example.jp", HostTerms{})
 	if !free(b) {
 		t.Error("a host that is one robot's again still has turns")
 	}
-	r.Set(a, "www.example.jp", share, interval)
+	r.Set(a, "www.example.jp", terms)
 	r.Remove("www.example.jp")
 	if !free(a) {
 		t.Error("a host that was dropped still has turns")

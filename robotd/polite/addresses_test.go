@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"testing"
@@ -14,26 +15,29 @@ import (
 func TestIntervalsOfAnAddress(t *testing.T) {
 	const usual, short, long = 20 * time.Second, 5 * time.Second, time.Minute
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	i := NewIntervals(usual)
+	i := NewAddresses(usual, 0, nil)
+	set := func(addr netip.Addr, host string, interval time.Duration) {
+		i.Set(addr, host, HostTerms{Interval: interval})
+	}
 	expect := func(what string, addr netip.Addr, want time.Duration) {
 		t.Helper()
-		if got := i.At(addr); got != want {
+		if got, _ := i.Interval(addr); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
 	expect("no host", one, usual)
-	i.Set(one, "a.example.jp", short)
+	set(one, "a.example.jp", short)
 	expect("a host whose owner allows a short one", one, short)
-	i.Set(one, "b.example.jp", 0)
+	set(one, "b.example.jp", 0)
 	expect("beside one for which none was set", one, usual)
-	i.Set(one, "c.example.jp", long)
+	set(one, "c.example.jp", long)
 	expect("beside one that asks for a long one", one, long)
-	i.Set(two, "c.example.jp", long)
+	set(two, "c.example.jp", long)
 	expect("after that has moved", one, usual)
 	expect("where it has moved to", two, long)
 	i.Remove("b.example.jp")
 	expect("after the one without is gone", one, short)
-	i.Set(one, "a.example.jp", 0)
+	set(one, "a.example.jp", 0)
 	expect("after the owner has changed his mind", one, usual)
 }
 
@@ -43,8 +47,8 @@ func TestGateKeepsSetIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const usual, short, long = 20 * time.Second, 5 * time.Second, time.Minute
 		addr := netip.MustParseAddr("192.0.2.1")
-		i := NewIntervals(usual)
-		g := NewGate(GateOptions{Interval: usual, Max: 2 * time.Minute, Set: i.At})
+		i := NewAddresses(usual, usual, nil)
+		g := NewGate(GateOptions{Interval: usual, Max: 2 * time.Minute, Addresses: i})
 		g.Add(addr, "a.example.jp")
 		gap := func(trouble bool) time.Duration {
 			t.Helper()
@@ -59,15 +63,15 @@ func TestGateKeepsSetIntervals(t *testing.T) {
 			return took
 		}
 		for _, want := range []time.Duration{0, short, long, short, 0} {
-			i.Set(addr, "a.example.jp", want)
+			i.Set(addr, "a.example.jp", HostTerms{Interval: want})
 			for range 12 { // a shorter one is reached in steps
 				gap(false)
 			}
-			if got := gap(false); got != i.Of(want) {
+			if got := gap(false); got != cmp.Or(want, usual) {
 				t.Errorf("set to %v: %v between two visits", want, got)
 			}
 		}
-		i.Set(addr, "a.example.jp", short)
+		i.Set(addr, "a.example.jp", HostTerms{Interval: short})
 		for range 12 {
 			gap(false)
 		}
@@ -89,13 +93,11 @@ func TestGateShortensWhereAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const usual, set, least = 20 * time.Second, 10 * time.Second, 2 * time.Second
 		allowed, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		intervals, shortest := NewIntervals(usual), NewIntervals(usual)
-		intervals.Set(allowed, "a.example.jp", set)
-		shortest.Set(allowed, "a.example.jp", least)
-		intervals.Set(other, "b.example.jp", set)
-		shortest.Set(other, "b.example.jp", set)
+		i := NewAddresses(usual, time.Second, nil)
+		i.Set(allowed, "a.example.jp", HostTerms{Interval: set, Shortest: least})
+		i.Set(other, "b.example.jp", HostTerms{Interval: set})
 		for addr, want := range map[netip.Addr]time.Duration{allowed: least, other: set} {
-			g := NewGate(GateOptions{Interval: usual, Min: time.Second, Max: time.Minute, Set: intervals.At, Shortest: shortest.At})
+			g := NewGate(GateOptions{Interval: usual, Min: time.Second, Max: time.Minute, Addresses: i})
 			g.Add(addr, "host")
 			visit := func(trouble bool) time.Duration {
 				t.Helper()
