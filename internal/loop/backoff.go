@@ -14,7 +14,7 @@ type Backoff struct {
 // of it is random, so that processes that failed together do not try again together.
 func (b Backoff) After(failures int) time.Duration {
 	wait := b.Max
-	if shift := failures - 1; shift < 30 && b.Min<<shift < wait {
+	if shift := failures - 1; b.Min <= b.Max>>shift {
 		wait = b.Min << shift
 	}
 	return wait/2 + rand.N(wait/2+1)
