@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The wait doubles with each failure up to Max, whatever Min is and however many failures there are.
+// The wait doubles with each failure up to Max, whatever Min is and however many failures there
+// are.
 func TestBackoff(t *testing.T) {
 	for failures := 1; failures < 200; failures++ {
 		for _, least := range []time.Duration{time.Nanosecond, time.Second, 20 * time.Second, 2 * time.Hour} {
