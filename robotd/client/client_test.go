@@ -64,6 +64,13 @@ func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{"Date": {at}}, Body: http.NoBody, Request: req}, nil
 }
 
+// A client that knows no manager says so.
+func TestNoEndpoint(t *testing.T) {
+	if _, _, err := New(nil, "r1", "", http.DefaultClient).List(t.Context(), ""); !errors.Is(err, errNoEndpoint) {
+		t.Errorf("%v, want %v", err, errNoEndpoint)
+	}
+}
+
 // TestEndpoints: the URL that answered last is asked first, one that fails is passed over for
 // longer and longer, and where all fail one is tried all the same.
 func TestEndpoints(t *testing.T) {

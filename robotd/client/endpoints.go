@@ -53,8 +53,14 @@ func (e *endpoints) current() string {
 	return e.all[e.first].Name
 }
 
+// errNoEndpoint means that neither the settings nor the identity name a manager.
+var errNoEndpoint = errors.New("no manager is known: set manager to its URL")
+
 // try calls ask with one URL after another until its error is not an *unreachable.
 func (e *endpoints) try(ask func(base string) error) error {
+	if len(e.all) == 0 {
+		return errNoEndpoint
+	}
 	var errs []error
 	tried := make(map[int]bool)
 	for {
