@@ -26,7 +26,7 @@ func adopt(ctx context.Context, tx *sql.Tx, name string) error {
 	if name == "" {
 		return nil
 	}
-	return changed(tx.ExecContext(ctx, `DELETE FROM ingest_incoming WHERE name = ? AND doomed = 0`, name))
+	return db.Change(ctx, tx, ErrLost, `DELETE FROM ingest_incoming WHERE name = ? AND doomed = 0`, name)
 }
 
 // Doom dooms the names that were announced before the given time and not adopted by a batch. It

@@ -18,18 +18,14 @@ import (
 // another worker has claimed b.
 func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentEntry) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		insert, err := tx.PrepareContext(ctx, `INSERT INTO ingest_lines (id, host, attempt, line)
-			SELECT id, ?, attempt, ? FROM ingest_batches WHERE id = ? AND token = ? AND state = 'pre-split'`)
-		if err != nil {
-			return err
-		}
-		defer insert.Close()
 		for _, e := range entries {
 			data, err := json.Marshal(e)
 			if err != nil {
 				return err
 			}
-			if err := changed(insert.ExecContext(ctx, e.Host, string(data), b.ID, b.token)); err != nil {
+			err = db.Change(ctx, tx, ErrLost, `INSERT INTO ingest_lines (id, host, attempt, line)
+				SELECT id, ?, attempt, ? FROM ingest_batches WHERE id = ? AND token = ? AND state = 'pre-split'`, e.Host, string(data), b.ID, b.token)
+			if err != nil {
 				return err
 			}
 		}
@@ -88,16 +84,13 @@ func (l *Ledger) Copied(ctx context.Context) (map[string]bool, error) {
 // leaves out truncated pages.
 func (l *Ledger) AddCopy(ctx context.Context, robot, host string, cells []archive.Cell, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		insert, err := tx.PrepareContext(ctx, `INSERT INTO copies (host, url, robot, at, digest, added) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
-		if err != nil {
-			return err
-		}
-		defer insert.Close()
 		for _, c := range cells {
 			if c.Kind != archive.Page && c.Kind != archive.Revisit || c.Digest == "" || c.Truncated != "" {
 				continue
 			}
-			if _, err := insert.ExecContext(ctx, host, c.URL, robot, db.Millis(c.Time), c.Digest, db.Millis(now)); err != nil {
+			_, err := tx.ExecContext(ctx, `INSERT INTO copies (host, url, robot, at, digest, added) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+				host, c.URL, robot, db.Millis(c.Time), c.Digest, db.Millis(now))
+			if err != nil {
 				return err
 			}
 		}

@@ -124,11 +124,11 @@ func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) erro
 		if err != nil {
 			return err
 		}
-		return changed(tx.ExecContext(ctx, `UPDATE ingest_batches
+		return db.Change(ctx, tx, ErrLost, `UPDATE ingest_batches
 			SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = '',
 				inferred = ?, incoming = ?, decision = ?, decided_by = ?, decided_at = ?, note = ?, waived = ?
 			WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded' AND incoming = ?`,
-			db.Millis(now), b.Inferred, b.Incoming, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token, old))
+			db.Millis(now), b.Inferred, b.Incoming, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token, old)
 	})
 }
 
@@ -189,15 +189,5 @@ func (l *Ledger) Collected(ctx context.Context, b *Batch) error {
 
 // change runs an update of one row. If no row matches, it returns ErrLost.
 func (l *Ledger) change(ctx context.Context, query string, args ...any) error {
-	return changed(l.db.ExecContext(ctx, query, args...))
-}
-
-func changed(res sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return ErrLost
+	return db.Change(ctx, l.db, ErrLost, query, args...)
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 // RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL server
@@ -45,32 +42,6 @@ func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 // ESCAPE '\'.
 func Literally(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
-}
-
-// Query is a query for one row that the service asks often. On SQLite, which takes longer to parse
-// a query than to answer it, each connection parses it once. PostgreSQL's driver does that by
-// itself. A Query may be used concurrently, for one database.
-type Query struct {
-	Text string
-
-	parsed atomic.Pointer[sql.Stmt] // nil: not yet
-}
-
-// Row returns the query's row, as sql.DB's QueryRowContext does.
-func (q *Query) Row(ctx context.Context, d *sql.DB, args ...any) *sql.Row {
-	if _, sqlite := d.Driver().(*sqlite.Driver); !sqlite {
-		return d.QueryRowContext(ctx, q.Text, args...)
-	}
-	if q.parsed.Load() == nil {
-		made, err := d.PrepareContext(ctx, q.Text)
-		if err != nil {
-			return d.QueryRowContext(ctx, q.Text, args...) // which has the error
-		}
-		if !q.parsed.CompareAndSwap(nil, made) {
-			made.Close() // another call was faster
-		}
-	}
-	return q.parsed.Load().QueryRowContext(ctx, args...)
 }
 
 // Execer is a *sql.DB or a *sql.Tx.

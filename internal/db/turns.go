@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ func (t *turns) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{sqliteConn: c.(sqliteConn), turns: t}, nil
+	return &writer{sqliteConn: c.(sqliteConn), turns: t, statements: statements{kept: map[string]sqliteStatement{}}}, nil
 }
 
 // Driver implements driver.Connector.
@@ -54,19 +55,18 @@ type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
-	driver.ExecerContext
 	driver.Pinger
-	driver.QueryerContext
 	driver.SessionResetter
 	driver.Validator
 }
 
 // writer is a connection that takes a turn for each transaction that may write, and for each
-// ExecContext outside a transaction.
+// ExecContext outside a transaction. It keeps prepared statements.
 type writer struct {
 	sqliteConn
-	turns  *turns
-	within bool // in a transaction
+	turns      *turns
+	within     bool // in a transaction
+	statements statements
 }
 
 func (w *writer) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
@@ -94,7 +94,30 @@ func (w *writer) ExecContext(ctx context.Context, query string, args []driver.Na
 		}
 		defer done()
 	}
-	return w.sqliteConn.ExecContext(ctx, query, args)
+	st, err := w.statements.take(ctx, w.sqliteConn, query)
+	if err != nil {
+		return nil, err
+	}
+	res, err := st.ExecContext(ctx, args)
+	return res, errors.Join(err, w.statements.keep(query, st))
+}
+
+func (w *writer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	st, err := w.statements.take(ctx, w.sqliteConn, query)
+	if err != nil {
+		return nil, err
+	}
+	keep := func() error { return w.statements.keep(query, st) }
+	r, err := st.QueryContext(ctx, args)
+	if err != nil {
+		return nil, errors.Join(err, keep())
+	}
+	return &rows{Rows: r, keep: keep}, nil
+}
+
+func (w *writer) Close() error {
+	w.statements.close()
+	return w.sqliteConn.Close()
 }
 
 // transaction is a driver.Tx that calls end after its commit or rollback.

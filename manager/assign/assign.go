@@ -81,10 +81,7 @@ func (a *Assignments) Now() time.Time { return a.now() }
 func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
-		t = &Tx{
-			db: a.db, tx: tx, lease: a.lease, now: a.now, touched: map[string]bool{}, held: map[string]bool{}, loads: a.loads.Load(),
-			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
-		}
+		t = &Tx{db: a.db, tx: tx, lease: a.lease, now: a.now, touched: map[string]bool{}, held: map[string]bool{}, loads: a.loads.Load()}
 		if err := f(t); err != nil {
 			return err
 		}

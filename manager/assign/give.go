@@ -80,16 +80,7 @@ const ownerOf = `
 
 // OwnerOf returns the robot that has the hosts of a group in slot 0, or "".
 func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error) {
-	const query = `SELECT COALESCE(` + ownerOf + `, '') FROM (SELECT CAST(? AS TEXT) AS grp) g`
-	stmt, err := t.prepare(ctx, query)
-	if err != nil {
-		return "", err
-	}
-	if stmt != nil {
-		err = stmt.QueryRowContext(ctx, group).Scan(&robot)
-	} else {
-		err = t.tx.QueryRowContext(ctx, query, group).Scan(&robot)
-	}
+	err = t.tx.QueryRowContext(ctx, `SELECT COALESCE(`+ownerOf+`, '') FROM (SELECT CAST(? AS TEXT) AS grp) g`, group).Scan(&robot)
 	return robot, err
 }
 

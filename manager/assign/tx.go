@@ -27,9 +27,6 @@ type Tx struct {
 	removed bool   // a robot in touched has lost a host that loads still counts
 
 	changed int64 // rows changed since the last ANALYZE
-
-	executed map[string]int // how often each statement ran
-	prepared map[string]*sql.Stmt
 }
 
 // QueryContext queries within the transaction, so that a Tx is a db.Queryer.
@@ -44,20 +41,7 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 
 // Exec executes a statement and returns the number of rows that it changed.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	stmt, err := t.prepare(ctx, query)
-	if err != nil {
-		return 0, err
-	}
-	var res sql.Result
-	if stmt != nil {
-		res, err = stmt.ExecContext(ctx, args...)
-	} else {
-		res, err = t.tx.ExecContext(ctx, query, args...)
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
+	n, err := db.Exec(ctx, t.tx, query, args...)
 	t.changed += n
 	return n, err
 }
@@ -85,22 +69,6 @@ func (t *Tx) analyze(ctx context.Context) error {
 		t.changed = 0
 	}
 	return err
-}
-
-// prepare returns a prepared statement from the second execution of a statement on, and nil for the
-// first. A transaction may execute the same statement for each of a hundred thousand hosts. The
-// prepared statement ends with the transaction.
-func (t *Tx) prepare(ctx context.Context, query string) (stmt *sql.Stmt, err error) {
-	if t.executed[query]++; t.executed[query] < 2 {
-		return nil, nil
-	}
-	if stmt = t.prepared[query]; stmt == nil {
-		if stmt, err = t.tx.PrepareContext(ctx, query); err != nil {
-			return nil, err
-		}
-		t.prepared[query] = stmt
-	}
-	return stmt, nil
 }
 
 // Generation returns the number of the generation that this transaction makes.

@@ -197,29 +197,16 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 	return putProgress(ctx, tx, rows)
 }
 
-// putProgress enters rows into the table progress, 100 rows with each statement. SQLite parses the
-// statement only once.
+// putProgress enters rows into the table progress, 100 rows with each statement.
 func putProgress(ctx context.Context, tx *sql.Tx, rows [][]any) error {
-	const atOnce = 100
-	var prepared *sql.Stmt
-	for some := range slices.Chunk(rows, atOnce) {
-		query := `
-			INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) VALUES ` + db.Tuples(len(some), len(some[0])) + `
+	for some := range slices.Chunk(rows, 100) {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) VALUES `+db.Tuples(len(some), len(some[0]))+`
 			ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
 				pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
-				ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`
-		if len(some) < atOnce {
-			_, err := tx.ExecContext(ctx, query, slices.Concat(some...)...)
-			return err
-		}
-		if prepared == nil {
-			var err error
-			if prepared, err = tx.PrepareContext(ctx, query); err != nil {
-				return err
-			}
-			defer prepared.Close()
-		}
-		if _, err := prepared.ExecContext(ctx, slices.Concat(some...)...); err != nil {
+				ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`,
+			slices.Concat(some...)...)
+		if err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,6 @@ type Accounts struct {
 
 	followers followers
 
-	byName, byHash db.Query // select an account by name, and a token by hash
-
 	// Guesses bounds Login. It may be replaced before the first login, by a limiter that is shared.
 	Guesses *passwords.Limiter
 }
@@ -50,8 +48,6 @@ func NewAccounts(database *sql.DB, anonymous *Account, cost passwords.Cost) (*Ac
 		return nil, err
 	}
 	a := &Accounts{db: database, checker: checker, cost: cost, Guesses: passwords.NewLimiter(slog.New(slog.DiscardHandler))}
-	a.byName.Text = `SELECT ` + columns + ` FROM accounts WHERE name = ?`
-	a.byHash.Text = `SELECT ` + tokenColumns + ` FROM account_tokens WHERE hash = ?`
 	if anonymous != nil {
 		copied := *anonymous
 		copied.Name = Anonymous
@@ -236,7 +232,7 @@ func (a *Accounts) each(ctx context.Context, f func(known *Account, phc string))
 
 // load reads an account and the hash of its password. It fails with sql.ErrNoRows.
 func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
-	known, phc, err := scan(a.byName.Row(ctx, a.db, name))
+	known, phc, err := scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
 	if err != nil {
 		return nil, "", fmt.Errorf("accounts: %w", err)
 	}
