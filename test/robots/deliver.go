@@ -284,7 +284,7 @@ func (r *robot) bring(ctx context.Context, hosts []string) {
 
 func (r *robot) tryBring(ctx context.Context, d *deliveries, hosts []string) (err error) {
 	silent := slog.New(slog.DiscardHandler)
-	store, err := batch.Open(filepath.Join(d.dir, r.name), r.list.Generation, batch.Options{Robot: r.name, Version: "played", Key: r.key, Log: silent})
+	store, err := batch.Open(filepath.Join(d.dir, r.name), r.generation.Load(), batch.Options{Robot: r.name, Version: "played", Key: r.key, Log: silent})
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (r *robot) makeBatch(ctx context.Context, store *batch.Store, hosts []strin
 				noted()
 			}
 		}
-		_, err := store.Seal(context.WithoutCancel(ctx), r.list.Generation, nil)
+		_, err := store.Seal(context.WithoutCancel(ctx), r.generation.Load(), nil)
 		return err
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/internal/api"
@@ -79,8 +80,9 @@ type robot struct {
 	serverKey    ed25519.PublicKey
 	manager      *robotclient.Client // nil: it has not joined
 	list         *robotclient.List
-	hosts        []string // of the list, sorted
-	done         int      // heartbeats
+	generation   atomic.Int64 // of the list
+	hosts        []string     // of the list, sorted
+	done         int          // heartbeats
 }
 
 // tries is how often a request is made at most, if a busy service asks to repeat it.
@@ -160,6 +162,7 @@ func (r *robot) fetch(ctx context.Context, kind string) {
 		list, _, err := r.manager.List(ctx, r.list.ETag)
 		if list != nil {
 			r.list, r.hosts = list, slices.Sorted(maps.Keys(list.Hosts()))
+			r.generation.Store(list.Generation)
 		}
 		return err
 	})
