@@ -40,7 +40,8 @@ func (p *play) all(ctx context.Context) {
 	prefix := strings.ToLower(rand.Text()[:6])
 	joining, begin := make(chan struct{}, joinAtOnce), make(chan struct{})
 	for n := range p.robots {
-		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), http: &http.Client{Timeout: time.Minute}, list: new(robotclient.List)}
+		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), list: new(robotclient.List)}
+		r.http = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: time.Minute}
 		r.idle = n%4 == 3 && p.deliver == nil
 		joined.Add(1)
 		robots.Go(func() {
