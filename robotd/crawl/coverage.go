@@ -14,7 +14,7 @@ const underWay = "later"
 func (c *Crawl) AccountLeft() error {
 	why := c.whyLeft(time.Now())
 	var events []batch.Uncollected
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		if n := h.Front.Left(); n > 0 {
 			events = append(events, batch.Uncollected{Kind: batch.KindLeft, Reason: why(h), Host: h.Name, N: int64(n)})
 		}
@@ -53,7 +53,7 @@ func (c *Crawl) Coverage(now time.Time) Coverage {
 	s := c.parts.Records.Tally.Coverage()
 	s.Lost, s.Why = c.parts.Records.Ledger.Cycle(), make(map[string]int64)
 	why := c.whyLeft(now)
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		if n := int64(h.Front.Left()); n > 0 {
 			s.Left += n
 			reason := why(h)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"sheaf/internal/loop"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
+	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
@@ -22,7 +25,6 @@ type Crawl struct {
 	ends    chan error              // receives the reason when no visit may begin any more
 	short   bool                    // see Crawler.VisitWatched
 	resting map[string][]string     // assigned hosts that are not in this crawl, with their seeds
-	hosts   *Hosts
 	hours   *revisit.Hours
 	chooser *revisit.Chooser
 	began   time.Time
@@ -33,21 +35,19 @@ type Crawl struct {
 	watchdog                      *watchdog
 	fetching, extracting, storing *stage
 
-	mu     sync.Mutex // guards starts
-	starts starts
-}
+	failing atomic.Int64 // hosts in the gate that rest because they fail
 
-// starts says whether hosts may still come into the gate.
-type starts struct {
-	now    int  // calls that may still bring hosts
-	ending bool // no further visit is to begin
+	mu       sync.Mutex // guards all below
+	starting int        // calls that may still bring hosts into the gate
+	ending   bool       // no further visit is to begin
+	hosts    map[string]*Host
 }
 
 func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
 	set, rec := parts.Settings, &parts.Records
 	return &Crawl{
-		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, resting: resting, starts: starts{now: 1}, began: time.Now(),
-		hosts:      &Hosts{parts: parts, hosts: make(map[string]*Host)},
+		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, resting: resting, starting: 1, began: time.Now(),
+		hosts:      make(map[string]*Host),
 		hours:      &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: set.Revisit.QuickHours},
 		chooser:    &revisit.Chooser{Round: round, Settings: set.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers},
 		pool:       newWorkerPool(set.Concurrency),
@@ -63,7 +63,56 @@ func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, r
 func (c *Crawl) Short() bool { return c.short }
 
 // Hosts returns the hosts of the crawl, in any order.
-func (c *Crawl) Hosts() []*Host { return c.hosts.All() }
+func (c *Crawl) Hosts() []*Host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.hosts))
+}
+
+// host returns a host of the crawl; nil: it is not in the crawl.
+func (c *Crawl) host(name string) *Host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hosts[name]
+}
+
+// visitFrom lets a host be visited, neither before at nor before the time that Restraints keeps for
+// the host. The host must have an address and not be idle.
+func (c *Crawl) visitFrom(h *Host, at time.Time) {
+	if until := c.parts.Manners.Restraints.Get(h.Name).Until; at.Before(until) {
+		at = until
+	}
+	c.parts.Manners.Gate.AddAt(h.Home(), h.Name, at)
+}
+
+// wake puts a host into the gate because pages were queued, unless it is idle. A host that is in
+// the gate keeps its place.
+func (c *Crawl) wake(h *Host) {
+	if !h.idle.Load() {
+		c.visitFrom(h, time.Time{})
+	}
+}
+
+// place lets the host's address be visited at the interval that holds for the host, and only at
+// this robot's turns if other robots visit the host too. The caller must have the host's turn, or
+// the host must not be in the gate.
+func (c *Crawl) place(h *Host, crawlDelay time.Duration) {
+	man, list := &c.parts.Manners, c.parts.List
+	man.Addresses.Set(man.Gate.Slot(h.Home()), h.Name, polite.HostTerms{
+		Interval: list.Interval(h.Name), Shortest: list.Shortest(h.Name), CrawlDelay: crawlDelay, Share: h.Share(),
+	})
+}
+
+// setResting notes whether a host rests because it fails.
+func (c *Crawl) setResting(h *Host, rests bool) {
+	switch {
+	case h.rest.rests.Swap(rests) == rests:
+	case rests:
+		c.failing.Add(1)
+	default:
+		c.failing.Add(-1)
+	}
+}
 
 // Run visits the hosts, given with their seeds, until no host has anything left or the crawl's time
 // is over. The visits that have begun by then are finished: a request that is broken off may still
@@ -106,7 +155,7 @@ func (c *Crawl) end(why error) {
 
 // endLocked is end for callers that hold mu.
 func (c *Crawl) endLocked(why error) {
-	c.starts.ending = true
+	c.ending = true
 	loop.Offer(c.ends, why)
 }
 
@@ -125,8 +174,8 @@ func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken boo
 // such calls, the crawl does not end for want of hosts. It reports whether the crawl goes on.
 func (c *Crawl) started(n int) (goesOn bool) {
 	c.mu.Lock()
-	c.starts.now += n
-	goesOn = !c.starts.ending
+	c.starting += n
+	goesOn = !c.ending
 	c.mu.Unlock()
 	c.endIfExhausted()
 	return goesOn
@@ -142,13 +191,15 @@ func (c *Crawl) Crowded(now time.Time) int {
 func (c *Crawl) IsStarting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.starts.now > 0
+	return c.starting > 0
 }
 
+// endIfExhausted ends the crawl if no host has anything left, apart from hosts that rest: a cycle
+// does not wait for hosts that rest.
 func (c *Crawl) endIfExhausted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.starts.now == 0 && c.hosts.Exhausted() {
+	if c.starting == 0 && int64(c.parts.Manners.Gate.Len()) <= c.failing.Load() {
 		c.endLocked(errExhausted)
 	}
 }
@@ -158,18 +209,51 @@ func (c *Crawl) endIfExhausted() {
 func (c *Crawl) Stop(ctx context.Context, names []string) error {
 	c.started(1) // the crawl does not end meanwhile
 	defer c.started(-1)
-	return c.hosts.Stop(ctx, names)
+	var running []<-chan struct{}
+	for _, name := range names {
+		h := c.host(name)
+		if h == nil {
+			continue
+		}
+		h.idle.Store(true)
+		c.setResting(h, false)
+		if ended := c.parts.Manners.Gate.Remove(name); ended != nil {
+			running = append(running, ended)
+		}
+	}
+	for _, ended := range running {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for _, name := range names {
+		c.parts.Manners.Addresses.Remove(name)
+	}
+	return nil
 }
 
 // Drop removes hosts that were stopped. When it returns, no page of them is stored any more.
 func (c *Crawl) Drop(names []string) {
-	c.hosts.Drop(names)
+	for _, name := range names {
+		h := c.host(name)
+		if h == nil {
+			continue
+		}
+		h.mu.Lock()
+		h.gone = true
+		h.mu.Unlock()
+		c.mu.Lock()
+		delete(c.hosts, name)
+		c.mu.Unlock()
+	}
 	c.endIfExhausted()
 }
 
 // leave takes the hosts out of the gate, and notes how fast their servers were.
 func (c *Crawl) leave() {
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		if !h.idle.Load() {
 			c.hours.End(h.Name, h.Home(), &h.memory.speed)
 		}
@@ -184,7 +268,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 	defer c.started(-1)
 	list, before := c.parts.List.List(), old.Hosts()
 	for name, seeds := range list.Hosts() {
-		h := c.hosts.Get(name)
+		h := c.host(name)
 		if h == nil || ctx.Err() != nil {
 			continue
 		}
@@ -207,7 +291,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 
 // PushWatched queues the watched pages that the cycle has not seen.
 func (c *Crawl) PushWatched() error {
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		if err := c.push(h, inShare(c.parts.Records.Watched.Entries(h.Name), h.Share())); err != nil {
 			return err
 		}
@@ -217,7 +301,7 @@ func (c *Crawl) PushWatched() error {
 
 // checkpoint makes what was collected durable.
 func (c *Crawl) checkpoint(ctx context.Context) error {
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -178,9 +178,9 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 	late := make(map[string][]string) // hosts that a short crawl did not begin with
 	assigned := r.parts.List.Hosts()
 	for name := range due {
-		if h := c.hosts.Get(name); h != nil {
+		if h := c.host(name); h != nil {
 			h.dirty.Store(true)
-			c.hosts.Wake(h)
+			c.wake(h)
 		} else if c.short {
 			late[name] = assigned[name]
 		}

@@ -15,7 +15,7 @@ const maxUnreached = 5
 func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
 	at := c.describeGate(s, now)
 	loads := make(map[string]*Load)
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		place := at[h.Name]
 		d := h.Describe(place)
 		if d.State == Waits || d.State == LeftOut {

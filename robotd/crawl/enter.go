@@ -31,7 +31,7 @@ func (c *Crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 		return err
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool {
-		return c.hosts.Get(name) != nil || c.parts.List.List().Waits[name] // it may still be handed over
+		return c.host(name) != nil || c.parts.List.List().Waits[name] // it may still be handed over
 	})
 	rooms, err := c.chooser.Rooms(names)
 	if err != nil {
@@ -96,7 +96,9 @@ func (c *Crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 	if !c.short { // the cycle has counted them
 		h.Later.Store(int64(later))
 	}
-	c.hosts.Add(h)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hosts[name] = h
 	return h, mended, nil
 }
 
@@ -127,7 +129,7 @@ func (c *Crawl) start(ctx context.Context, h *Host) error {
 		addr = netip.AddrPortFrom(had, addr.Port()) // it moves when the manager knows
 	}
 	h.Locate(addr)
-	c.hosts.Place(h, 0)
+	c.place(h, 0)
 	h.idle.Store(false) // from here on others ask for the address
 	// The list may have changed since the crawl began. Whoever changes it stops the host again
 	// after.
@@ -141,7 +143,7 @@ func (c *Crawl) start(ctx context.Context, h *Host) error {
 		if quick := c.hours.Begin(h.Front, h.Home(), from); !c.short && quick.After(from) {
 			at = quick
 		}
-		c.hosts.Begin(h, at)
+		c.visitFrom(h, at)
 	}
 	return nil
 }
@@ -163,7 +165,7 @@ func (c *Crawl) findLost(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, h := range c.hosts.All() {
+		for _, h := range c.Hosts() {
 			if h.place.unknown.Load() && ctx.Err() == nil {
 				if err := c.start(ctx, h); err != nil {
 					return err
@@ -198,7 +200,7 @@ func (c *Crawl) push(h *Host, entries []frontier.Entry) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	if n > 0 {
-		c.hosts.Wake(h)
+		c.wake(h)
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func (l *links) follow(url string, e frontier.Entry) {
 	name := u.Host()
 	to := l.host
 	if name != to.Name {
-		to = l.crawl.hosts.Get(name)
+		to = l.crawl.host(name)
 	}
 	if to != nil {
 		e.URL = u.Canonical()

@@ -24,7 +24,7 @@ func (t *turn) fetch(ctx context.Context) bool {
 	if h == nil || h.idle.Load() {
 		return false
 	}
-	c.hosts.setResting(h, false)
+	c.setResting(h, false)
 	if t.moved(ctx) || t.mustWait() {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 // A page of links to invented names makes the robot report a hundred of them. The links that are
 // left out are counted.
 func TestHostsOfOnePage(t *testing.T) {
-	page := &links{crawl: &Crawl{hosts: new(Hosts)}, host: &Host{Name: "a.test"}}
+	page := &links{crawl: new(Crawl), host: &Host{Name: "a.test"}}
 	for n := range 20_000 {
 		page.follow(fmt.Sprintf("http://invented%d.test/", n), frontier.Entry{})
 	}

@@ -2,8 +2,6 @@ package crawl
 
 import (
 	"cmp"
-	"context"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -19,123 +17,6 @@ import (
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
-
-// Hosts has the hosts of a crawl. Its methods may be called concurrently.
-type Hosts struct {
-	parts *Parts
-
-	resting atomic.Int64 // hosts in the gate that rest because they fail
-
-	mu    sync.Mutex // guards hosts
-	hosts map[string]*Host
-}
-
-// Get returns a host of the crawl; nil: it is not in the crawl.
-func (s *Hosts) Get(name string) *Host {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hosts[name]
-}
-
-// All returns the hosts, in any order.
-func (s *Hosts) All() []*Host {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.hosts))
-}
-
-// Add adds a host, which can take links from now on.
-func (s *Hosts) Add(h *Host) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hosts[h.Name] = h
-}
-
-// Begin lets a host be visited, neither before at nor before the time that Restraints keeps for the
-// host. The host must have an address and not be idle.
-func (s *Hosts) Begin(h *Host, at time.Time) {
-	if until := s.parts.Manners.Restraints.Get(h.Name).Until; at.Before(until) {
-		at = until
-	}
-	s.parts.Manners.Gate.AddAt(h.Home(), h.Name, at)
-}
-
-// Wake puts a host into the gate because pages were queued, unless it is idle. A host that is in
-// the gate keeps its place.
-func (s *Hosts) Wake(h *Host) {
-	if !h.idle.Load() {
-		s.Begin(h, time.Time{})
-	}
-}
-
-// Place lets the host's address be visited at the interval that holds for the host, and only at
-// this robot's turns if other robots visit the host too. The caller must have the host's turn, or
-// the host must not be in the gate.
-func (s *Hosts) Place(h *Host, crawlDelay time.Duration) {
-	man, list := &s.parts.Manners, s.parts.List
-	man.Addresses.Set(man.Gate.Slot(h.Home()), h.Name, polite.HostTerms{
-		Interval: list.Interval(h.Name), Shortest: list.Shortest(h.Name), CrawlDelay: crawlDelay, Share: h.Share(),
-	})
-}
-
-// setResting notes whether a host rests because it fails.
-func (s *Hosts) setResting(h *Host, rests bool) {
-	switch {
-	case h.rest.rests.Swap(rests) == rests:
-	case rests:
-		s.resting.Add(1)
-	default:
-		s.resting.Add(-1)
-	}
-}
-
-// Exhausted reports whether no host has anything left, apart from hosts that rest: a cycle does not
-// wait for hosts that rest.
-func (s *Hosts) Exhausted() bool { return int64(s.parts.Manners.Gate.Len()) <= s.resting.Load() }
-
-// Stop ends the visits to hosts. When it returns, none is being visited and the pages in hand are
-// stored. It fails only if ctx ends.
-func (s *Hosts) Stop(ctx context.Context, names []string) error {
-	var running []<-chan struct{}
-	for _, name := range names {
-		h := s.Get(name)
-		if h == nil {
-			continue
-		}
-		h.idle.Store(true)
-		s.setResting(h, false)
-		if ended := s.parts.Manners.Gate.Remove(name); ended != nil {
-			running = append(running, ended)
-		}
-	}
-	for _, ended := range running {
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	for _, name := range names {
-		s.parts.Manners.Addresses.Remove(name)
-	}
-	return nil
-}
-
-// Drop removes hosts that were stopped. When it returns, no page of them is stored any more.
-func (s *Hosts) Drop(names []string) {
-	for _, name := range names {
-		h := s.Get(name)
-		if h == nil {
-			continue
-		}
-		h.mu.Lock()
-		h.gone = true
-		h.mu.Unlock()
-		s.mu.Lock()
-		delete(s.hosts, name)
-		s.mu.Unlock()
-	}
-}
 
 // Host is an assigned host during a crawl.
 type Host struct {

@@ -112,7 +112,7 @@ func (c *Crawl) relink(ctx context.Context, damaged map[string]bool) error {
 	if len(damaged) == 0 {
 		return nil
 	}
-	for _, h := range c.hosts.All() {
+	for _, h := range c.Hosts() {
 		_, stored, err := c.stored(ctx, h.Name)
 		if err != nil {
 			return err

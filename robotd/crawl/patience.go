@@ -37,7 +37,7 @@ func (t *turn) backOff(status int, asked time.Time) time.Time {
 	}
 	if often && !(Overloaded(status) && next.Before(c.hours.Round.Due)) {
 		reason = fmt.Sprintf("rests, %d failed", failures)
-		c.hosts.setResting(h, true)
+		c.setResting(h, true)
 	}
 	h.rest.why.Store(&reason)
 	return next

@@ -85,7 +85,7 @@ func (t *turn) fetchRules(ctx context.Context, ru *rules) {
 		h.visited(status, err)
 	}
 	ru.way = nil
-	t.crawl.hosts.Wake(h) // at home, if redirects led away
+	t.crawl.wake(h) // at home, if redirects led away
 	if verdict.NotNow() {
 		t.crawl.parts.Log.InfoContext(ctx, "host must wait", "host", h.Name, "reason", verdict.Why)
 		t.out.Trouble, h.place.silent = true, err != nil
@@ -119,7 +119,7 @@ func (t *turn) rulesElsewhere(ctx context.Context, ru *rules, err error) bool {
 			return false
 		}
 		ru.way = nil
-		t.crawl.hosts.Wake(t.host)
+		t.crawl.wake(t.host)
 		return true
 	}
 	if fetch.KindOf(err) != fetch.Connect {

@@ -182,7 +182,7 @@ func (l *links) queue(first bool) error {
 	c, rec := l.crawl, &l.crawl.parts.Records
 	byHost := make(map[*Host][]frontier.Entry)
 	for _, to := range l.queued {
-		if to.host == l.host || c.hosts.Get(to.host.Name) == to.host { // it may have been dropped
+		if to.host == l.host || c.host(to.host.Name) == to.host { // it may have been dropped
 			byHost[to.host] = append(byHost[to.host], to.Entry)
 		}
 	}
@@ -201,7 +201,7 @@ func (l *links) queue(first bool) error {
 			return err
 		}
 		if n > 0 && h != l.host {
-			c.hosts.Wake(h)
+			c.wake(h)
 		}
 	}
 	for _, e := range l.resting {

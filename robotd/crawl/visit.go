@@ -57,7 +57,7 @@ func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name stri
 	}
 	began := time.Now()
 	for pages := 1; ; pages++ {
-		t := &turn{crawl: c, addr: addr, name: name, host: c.hosts.Get(name), slot: slot, run: run}
+		t := &turn{crawl: c, addr: addr, name: name, host: c.host(name), slot: slot, run: run}
 		asked := time.Now()
 		watched, end := c.watchdog.begin(ctx, t)
 		fetched := t.fetch(watched)
@@ -143,11 +143,11 @@ func (t *turn) done() {
 			t.out.More = t.out.More || !h.Front.Empty()
 		}
 		if !t.out.More {
-			c.hosts.setResting(h, false) // nothing is left to be tried
+			c.setResting(h, false) // nothing is left to be tried
 		}
 		delay = h.crawlDelay(man.Agent)
 		if !h.idle.Load() {
-			c.hosts.Place(h, delay)
+			c.place(h, delay)
 		}
 	}
 	interval, standing := c.parts.Settings.Interval, man.Gate.Done(t.addr, t.name, t.out)
