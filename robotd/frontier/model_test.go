@@ -112,14 +112,13 @@ func TestSorter(t *testing.T) {
 			t.Fatal(err)
 		}
 		var keys []uint64
-		err = mergeKnown([]knownSource{source}, func(k known, _ int) error {
+		k, more, err := source.next()
+		for ; more && err == nil; k, more, err = source.next() {
 			keys = append(keys, k.key)
-			w := want[k.key]
-			if k != w {
+			if w := want[k.key]; k != w {
 				t.Errorf("limit %d: %+v, want %+v", limit, k, w)
 			}
-			return nil
-		})
+		}
 		if err != nil || len(keys) != len(want) || !slices.IsSorted(keys) {
 			t.Errorf("limit %d: %d of %d pages, %v", limit, len(keys), len(want), err)
 		}

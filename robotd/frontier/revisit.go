@@ -24,10 +24,11 @@ const (
 // page that was found but never visited has no visit. EachKnown reports whether any pages are
 // unreadable.
 func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
-	return eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
+	state, err := eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		fn(k.entry, k.visit)
 		return nil
 	})
+	return state.damaged, err
 }
 
 // PushKnown queues the pages of earlier cycles. This is needed because a page that answers "not
@@ -73,7 +74,7 @@ const pushChunk = 1000 // pages
 func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged bool, err error) {
 	var some []known
 	at := 0
-	damaged, err = eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
+	state, err := eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		at++
 		if turns != nil && (at > len(turns) || turns[at-1] != turn) {
 			return nil
@@ -88,7 +89,7 @@ func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged 
 	if err == nil {
 		err = fn(some)
 	}
-	return damaged, err
+	return state.damaged, err
 }
 
 // pushKnown queues the pages that have the given turn.

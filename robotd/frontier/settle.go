@@ -51,8 +51,11 @@ func settleBefore(temp, dir, host string, cycle int64) error {
 }
 
 func settle(temp, dir, host string, cycle int64) (err error) {
-	s, left := newSorter(temp, host, sortMemory), newSorter(temp, host, sortMemory)
-	defer func() { err = errors.Join(err, s.close(), left.close()) }()
+	s := newSorter(temp, host, sortMemory)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := eachLeft(dir, host, cycle, s.add); err != nil { // first: a visit goes before it
+		return err
+	}
 	var newest time.Time
 	err = eachVisited(dir, host, cycle, func(k known) error {
 		if k.visit.Full.After(newest) {
@@ -60,43 +63,28 @@ func settle(temp, dir, host string, cycle int64) (err error) {
 		}
 		return s.add(k)
 	})
-	if err == nil {
-		err = eachLeft(dir, host, cycle, left.add)
-	}
-	if err != nil || s.empty() && left.empty() {
+	if err != nil || s.empty() {
 		return err
 	}
 	links, err := readLinks(filePath(dir, cycle, linksKind))
 	if err != nil {
 		return err
 	}
-	return rewriteState(dir, host, cycle, left, s, newest.Add(-keepVisits), links)
+	return rewriteState(dir, host, cycle, s, newest.Add(-keepVisits), links)
 }
 
-// rewriteState writes a new state and renames it into place. Of entries for the same page, fresh
-// replaces the old state, and the old state replaces left. Of pages without a visit only those in
-// left remain, with the links that the old state and this cycle have counted.
-func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time, links linkCounts) (err error) {
+// rewriteState writes a new state and renames it into place. Of entries for the same page, a visit
+// in fresh replaces the old state, and the old state replaces a page that fresh has without a
+// visit. Of pages without a visit only those in fresh remain, with the links that the old state and
+// this cycle have counted.
+func rewriteState(dir, host string, cycle int64, fresh *sorter, forget time.Time, links linkCounts) (err error) {
 	path := filepath.Join(dir, stateFile)
-	damaged, err := eachKnown(path, host, func(known) error { return nil })
+	old, err := eachKnown(path, host, func(known) error { return nil })
 	if err != nil {
 		return err
 	}
-	old, err := openState(path, host)
-	if err != nil {
-		return err
-	}
-	defer old.close()
 	if old.cycle >= cycle { // a crash came after the renaming: they are in it
 		links = linkCounts{}
-	}
-	below, err := left.source()
-	if err != nil {
-		return err
-	}
-	above, err := fresh.source()
-	if err != nil {
-		return err
 	}
 	tmp, err := os.Create(path + ".new")
 	if err != nil {
@@ -111,15 +99,11 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	w := bufio.NewWriter(tmp)
 	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
 	pages := 0
-	err = mergeKnown([]knownSource{below, old, above}, func(k known, from int) error {
-		visited := k.visit.learned()
-		if k.visit.Gone || from == 1 && (!visited || !k.visit.Full.After(forget)) {
-			return nil
-		}
-		if !visited {
+	err = mergeKnown(path, host, fresh, forget, func(k known) error {
+		if !k.visit.learned() {
 			k.entry.Links += links.of(k.key)
 		}
-		if damaged { // lost pages are found again only by the links of all others
+		if old.damaged { // lost pages are found again only by the links of all others
 			k.visit = Visit{}
 		}
 		pages++
@@ -136,56 +120,53 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	return os.Rename(tmp.Name(), path)
 }
 
-// knownSource returns pages in the order of their keys.
-type knownSource interface {
-	next() (known, bool, error)
-}
-
-// mergeKnown calls put with the pages of all sources in the order of their keys. If several sources
-// have a page, it uses the page of the last source with a visit to it. If no source has a visit, it
-// uses the page of the first source, with the sum of all links.
-func mergeKnown(sources []knownSource, put func(k known, from int) error) error {
-	heads := make([]known, len(sources))
-	live := make([]bool, len(sources))
-	advance := func(i int) (err error) {
-		heads[i], live[i], err = sources[i].next()
+// mergeKnown calls put with the pages of the state file at path and of fresh, in the order of their
+// keys, except those that are to be forgotten.
+func mergeKnown(path, host string, fresh *sorter, forget time.Time, put func(known) error) error {
+	rows, err := fresh.source()
+	if err != nil {
 		return err
 	}
-	for i := range sources {
-		if err := advance(i); err != nil {
-			return err
-		}
+	var next known
+	var more bool
+	advance := func() (err error) {
+		next, more, err = rows.next()
+		return err
 	}
-	for {
-		best := -1
-		for i := range sources {
-			if live[i] && (best < 0 || heads[i].key < heads[best].key) {
-				best = i
+	pass := func() error { // puts the next page of fresh
+		if !next.visit.Gone {
+			if err := put(next); err != nil {
+				return err
 			}
 		}
-		if best < 0 {
-			return nil
-		}
-		k := heads[best]
-		for i := best + 1; i < len(sources); i++ {
-			if !live[i] || heads[i].key != k.key {
-				continue
-			}
-			if heads[i].visit.learned() {
-				k, best = heads[i], i
-			} else {
-				k.entry.Links += heads[i].entry.Links
-			}
-		}
-		if err := put(k, best); err != nil {
-			return err
-		}
-		for i := range sources {
-			for live[i] && heads[i].key == k.key {
-				if err := advance(i); err != nil {
-					return err
-				}
-			}
-		}
+		return advance()
 	}
+	if err := advance(); err != nil {
+		return err
+	}
+	_, err = eachKnown(path, host, func(old known) error {
+		for more && next.key < old.key {
+			if err := pass(); err != nil {
+				return err
+			}
+		}
+		visited := old.visit.learned()
+		if more && next.key == old.key {
+			if next.visit.learned() || !visited {
+				next.entry.Links += old.entry.Links
+				return pass()
+			}
+			if err := advance(); err != nil {
+				return err
+			}
+		}
+		if visited && old.visit.Full.After(forget) {
+			return put(old)
+		}
+		return nil
+	})
+	for err == nil && more {
+		err = pass()
+	}
+	return err
 }

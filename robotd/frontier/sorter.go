@@ -41,7 +41,7 @@ func (s *sorter) empty() bool { return s.n == 0 }
 func (s *sorter) close() error { return s.rows.Close() }
 
 // source returns the visits that were added.
-func (s *sorter) source() (knownSource, error) {
+func (s *sorter) source() (*sorted, error) {
 	rows, err := s.rows.Rows(context.Background())
 	return &sorted{host: s.host, rows: rows}, err
 }

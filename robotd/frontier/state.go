@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -147,81 +146,43 @@ func search(f *os.File, key string) ([]byte, error) {
 	return nil, failed
 }
 
-// stateReader reads a state file page by page.
-type stateReader struct {
-	host    string
-	lines   *files.LineReader // nil: there is no file
-	damaged bool              // lines are lost; only final at the end
-	ended   bool
-	pages   int
-	cycle   int64 // the last cycle that is merged into the file
+// stateInfo is what a state file says beside its pages.
+type stateInfo struct {
+	cycle   int64 // the last cycle that is merged into the file; 0: none that is settled
+	damaged bool  // lines are lost
 }
 
-func openState(path, host string) (*stateReader, error) {
-	lines, err := files.OpenLines(path, 0)
-	if lines == nil || err != nil {
-		return &stateReader{host: host}, err
+// eachKnown calls fn for every readable page of the state file, which may be missing.
+func eachKnown(path, host string, fn func(known) error) (s stateInfo, err error) {
+	st, err := os.Stat(path)
+	if os.IsNotExist(err) {
+		return s, nil
 	}
-	r := &stateReader{host: host, lines: lines}
-	header, err := lines.Next()
-	cycle, ok := strings.CutPrefix(string(header), stateHeader)
-	r.damaged = !ok
-	r.cycle, _ = strconv.ParseInt(cycle, 10, 64) // 0: none that is settled
-	if err != nil && err != io.EOF {
-		return nil, errors.Join(err, lines.Close())
-	}
-	return r, nil
-}
-
-func (r *stateReader) next() (known, bool, error) {
-	if r.lines == nil {
-		return known{}, false, nil
-	}
-	for {
-		line, err := r.lines.Next()
-		if err == io.EOF {
-			st, err := r.lines.Stat()
-			r.damaged = r.damaged || !r.ended || err == nil && r.lines.End < st.Size()
-			return known{}, false, err
-		}
-		if err != nil {
-			return known{}, false, err
-		}
-		if n, ok := strings.CutPrefix(string(line), stateEnd); ok && n == strconv.Itoa(r.pages) {
-			r.ended = true
-			continue
-		}
-		r.pages++
-		if k, ok := parseKnown(line, r.host); ok {
-			return k, true, nil
-		}
-		r.damaged = true
-	}
-}
-
-func (r *stateReader) close() {
-	if r.lines != nil {
-		r.lines.Close()
-	}
-}
-
-// eachKnown calls fn for every readable page of the state file, and reports whether any pages are
-// damaged.
-func eachKnown(path, host string, fn func(known) error) (damaged bool, err error) {
-	r, err := openState(path, host)
 	if err != nil {
-		return false, err
+		return s, err
 	}
-	defer r.close()
-	for {
-		k, ok, err := r.next()
-		if err == nil && ok {
-			err = fn(k)
+	lines, pages, ended := 0, 0, false
+	whole, err := files.EachLine(path, 0, func(line []byte, _ int64) error {
+		if lines++; lines == 1 {
+			cycle, ok := strings.CutPrefix(string(line), stateHeader)
+			s.damaged = !ok
+			s.cycle, _ = strconv.ParseInt(cycle, 10, 64)
+			return nil
 		}
-		if err != nil || !ok {
-			return r.damaged, err
+		if n, ok := bytes.CutPrefix(line, []byte(stateEnd)); ok && string(n) == strconv.Itoa(pages) {
+			ended = true
+			return nil
 		}
-	}
+		pages++
+		k, ok := parseKnown(line, host)
+		if !ok {
+			s.damaged = true
+			return nil
+		}
+		return fn(k)
+	})
+	s.damaged = s.damaged || !ended || whole < st.Size()
+	return s, err
 }
 
 // dropVisits removes the state, and replaces the journal by one line for a place.
