@@ -2,6 +2,8 @@ package frontier
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -111,14 +113,17 @@ func (s *Seen) Learn(keys []uint64) (fresh int, err error) {
 
 // spill merges the tail, and the runs that are not much longer, into one run.
 func (s *Seen) spill() error {
-	keys := slices.Sorted(maps.Keys(s.tail))
-	sources := []source{&sliceSource{keys}}
-	total, keep := int64(len(keys)), len(s.runs)
+	tail, err := binary.Append(nil, binary.BigEndian, slices.Sorted(maps.Keys(s.tail)))
+	if err != nil {
+		return err
+	}
+	sources := []*bufio.Reader{bufio.NewReader(bytes.NewReader(tail))}
+	total, keep := int64(len(s.tail)), len(s.runs)
 	for keep > 0 && s.runs[keep-1].keys <= total {
 		keep--
 		total += s.runs[keep].keys
 		file := io.NewSectionReader(s.runs[keep].file, 0, s.runs[keep].keys*keyBytes)
-		sources = append(sources, &fileSource{bufio.NewReaderSize(file, 64<<10)})
+		sources = append(sources, bufio.NewReaderSize(file, 64<<10))
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err

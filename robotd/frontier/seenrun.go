@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sort"
 
 	"sheaf/internal/files"
@@ -41,39 +40,8 @@ func (r *run) has(key uint64, block []byte) (bool, error) {
 	return i < int(n) && binary.BigEndian.Uint64(block[i*keyBytes:]) == key, nil
 }
 
-// source returns sorted keys one after another.
-type source interface {
-	next() (key uint64, ok bool, err error)
-}
-
-type sliceSource struct{ keys []uint64 }
-
-func (s *sliceSource) next() (uint64, bool, error) {
-	if len(s.keys) == 0 {
-		return 0, false, nil
-	}
-	key := s.keys[0]
-	s.keys = s.keys[1:]
-	return key, true, nil
-}
-
-type fileSource struct{ r *bufio.Reader }
-
-func (s *fileSource) next() (uint64, bool, error) {
-	data, err := s.r.Peek(keyBytes)
-	if err == io.EOF {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	key := binary.BigEndian.Uint64(data)
-	_, err = s.r.Discard(keyBytes)
-	return key, true, err
-}
-
-// writeRun merges sources with at most total keys into a run in dir.
-func writeRun(dir string, total int64, sources []source) (r *run, err error) {
+// writeRun merges sources of sorted keys, with at most total keys, into a run in dir.
+func writeRun(dir string, total int64, sources []*bufio.Reader) (r *run, err error) {
 	f, err := files.Nameless(dir)
 	if err != nil {
 		return nil, err
@@ -89,59 +57,45 @@ func writeRun(dir string, total int64, sources []source) (r *run, err error) {
 		filter: newFilter(total),
 	}
 	w := bufio.NewWriterSize(f, 64<<10)
-	err = merge(sources, func(key uint64) error {
+	last := uint64(0)
+	for {
+		key, from, err := least(sources)
+		if err != nil {
+			return nil, err
+		}
+		if from == nil {
+			return r, w.Flush()
+		}
+		_, _ = from.Discard(keyBytes) // which lie in its buffer
+		if r.keys > 0 && key == last {
+			continue
+		}
 		if r.keys%blockKeys == 0 {
 			r.firsts = append(r.firsts, key)
 		}
 		r.keys++
 		r.filter.add(key)
-		var bytes [keyBytes]byte
-		binary.BigEndian.PutUint64(bytes[:], key)
-		_, err := w.Write(bytes[:])
-		return err
-	})
-	if err == nil {
-		err = w.Flush()
+		last = key
+		if _, err := w.Write(binary.BigEndian.AppendUint64(w.AvailableBuffer(), key)); err != nil {
+			return nil, err
+		}
 	}
-	return r, err
 }
 
-// merge calls put with the keys of all sources in order, each once.
-func merge(sources []source, put func(uint64) error) error {
-	heads := make([]uint64, 0, len(sources))
-	live := make([]source, 0, len(sources))
+// least returns the least of the keys that come next in the sources, and its source; nil: the
+// sources have ended.
+func least(sources []*bufio.Reader) (key uint64, from *bufio.Reader, err error) {
 	for _, s := range sources {
-		key, ok, err := s.next()
-		if err != nil {
-			return err
+		data, err := s.Peek(keyBytes)
+		if err == io.EOF {
+			continue
 		}
-		if ok {
-			heads, live = append(heads, key), append(live, s)
+		if err != nil {
+			return 0, nil, err
+		}
+		if next := binary.BigEndian.Uint64(data); from == nil || next < key {
+			key, from = next, s
 		}
 	}
-	last, first := uint64(0), true
-	for len(live) > 0 {
-		least := 0
-		for i := range heads {
-			if heads[i] < heads[least] {
-				least = i
-			}
-		}
-		if key := heads[least]; first || key != last {
-			if err := put(key); err != nil {
-				return err
-			}
-			last, first = key, false
-		}
-		key, ok, err := live[least].next()
-		if err != nil {
-			return err
-		}
-		if ok {
-			heads[least] = key
-		} else {
-			heads, live = slices.Delete(heads, least, least+1), slices.Delete(live, least, least+1)
-		}
-	}
-	return nil
+	return key, from, nil
 }
