@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/robotd/managed"
 	"sheaf/robotd/revisit"
 )
 
@@ -86,7 +85,7 @@ func (r *Robot) rest(ctx context.Context, next time.Time) error {
 			if err := r.crawler.VisitWatched(ctx, r.round(), next); err != nil {
 				return err
 			}
-		case <-r.session.Gained():
+		case <-r.session.gained:
 			// The cycle also goes on if visits begin within an interval: after a start, or when the
 			// lease is renewed.
 			now := time.Now()
@@ -118,7 +117,7 @@ func (r *Robot) cycle(ctx context.Context) error {
 	}
 	session.TakeGained()
 	if !list.List().Known() {
-		return managed.ErrNoList
+		return errNoList
 	}
 	if opens, ok := r.plan.Window.Next(time.Now()); ok && time.Until(opens) > 0 {
 		r.log.InfoContext(ctx, "waiting for the window", "at", opens, "window", r.plan.Window)
@@ -169,6 +168,6 @@ func (r *Robot) crawl(ctx context.Context) error {
 	defer end()
 	err := r.withChores(ctx, func(ctx context.Context) error { return current.Run(ctx, r.list.Hosts()) })
 	err = errors.Join(err, current.AccountLeft())
-	r.session.Note(current.Hosts())
+	r.session.progress.note(r.state.Number(), current.Hosts())
 	return errors.Join(err, r.crawler.Finish(current))
 }

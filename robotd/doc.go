@@ -1,9 +1,8 @@
 // Package robotd is the robot: it collects the pages of the hosts that a manager assigns to it, and
-// uploads them as signed batches. This package puts the parts together. The parts are, each over
-// those below it:
+// uploads them as signed batches. This package puts the parts together, runs the cycles, and
+// follows the manager: its list, heartbeats and orders. The parts are, each over those below it:
 //
 //	control     local socket: status, pause, metrics; tap: records as they are stored
-//	managed     the manager's list, heartbeats and orders
 //	crawl       the hosts of a cycle: gate → fetch → extract → store
 //	revisit     which known, watched and ordered pages are visited, and at which hours
 //	fetch       a page, over one connection or by another machine of the site

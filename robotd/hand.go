@@ -16,12 +16,12 @@ import (
 func handsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hands") }
 
 // openHands returns the source of pages: the fetcher, or the hands that the settings allow.
-func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
+func (r *Robot) openHands() (fetch.Source, error) {
 	if r.cfg.Hands.Listen == "" {
-		return fetcher, nil
+		return r.fetcher, nil
 	}
 	head, err := fetch.NewHead(fetch.HeadOptions{
-		Dir: handsDir(&r.cfg), Local: r.cfg.Hands.Self, Fetcher: fetcher, Version: Version, Log: r.log,
+		Dir: handsDir(&r.cfg), Local: r.cfg.Hands.Self, Fetcher: r.fetcher, Version: Version, Log: r.log,
 		Terms: fetch.Terms{
 			Contact: r.cfg.Contact, MaxBytes: r.cfg.Page.MaxBytes, Timeout: r.cfg.Page.Timeout, Verify: r.cfg.TLS.Verify, Level: r.cfg.Batch.Level,
 			Lease: r.cfg.Hands.Lease,

@@ -25,7 +25,6 @@ import (
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/managed"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
@@ -50,8 +49,10 @@ type Robot struct {
 	tap      *control.Tap // nil: there is none
 	manners  crawl.Manners
 	crawler  *crawl.Crawler
+	fetcher  *fetch.Fetcher
 	servers  *revisit.Servers
-	session  *managed.Session
+	orders   *revisit.Orders
+	session  *session
 	uploader *batch.Uploader
 	program  *program
 	keys     *serviceKeys
@@ -131,15 +132,14 @@ func (r *Robot) open() error {
 	if err != nil {
 		return err
 	}
-	fetcher, err := newFetcher(&r.cfg, temp, r.world.dial, sign)
+	if r.fetcher, err = newFetcher(&r.cfg, temp, r.world.dial, sign); err != nil {
+		return err
+	}
+	source, err := r.openHands()
 	if err != nil {
 		return err
 	}
-	source, err := r.openHands(fetcher)
-	if err != nil {
-		return err
-	}
-	if err := r.openCrawls(fetcher, source); err != nil {
+	if err := r.openCrawls(source); err != nil {
 		return err
 	}
 	return r.openUploader()
@@ -243,8 +243,7 @@ func (r *Robot) openManners() error {
 }
 
 // openCrawls puts the crawler together, and the parts that drive it.
-func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
-	var err error
+func (r *Robot) openCrawls(source fetch.Source) (err error) {
 	if r.servers, err = revisit.OpenServers(r.path("servers")); err != nil {
 		return err
 	}
@@ -259,20 +258,15 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	if r.records.Watched, err = revisit.OpenPages(watching); err != nil {
 		return err
 	}
-	orders, err := revisit.OpenOrders(watching, r.log)
-	if err != nil {
+	if r.orders, err = revisit.OpenOrders(watching, r.log); err != nil {
 		return err
 	}
 	r.crawler = crawl.New(crawl.Parts{
-		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: page.NewSketcher(),
-		Servers: r.servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
+		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: r.fetcher, Source: source, Sketcher: page.NewSketcher(),
+		Servers: r.servers, Pace: pace, Orders: r.orders, List: r.list, Log: r.log,
 	})
 	r.program = newProgram(&r.cfg, r.id, r.keys, r.client, r.world.web, r.log)
-	r.session = managed.New(managed.Options{
-		Settings: &r.cfg, Identity: r.id, Version: Version, Client: r.client, List: r.list, Service: r.keys, Manners: &r.manners, Records: r.records,
-		Servers: r.servers, Orders: orders, Fetcher: fetcher, Crawler: r.crawler, Seal: r.seal, Cycle: r.state.Number, Upgrade: r.program.askNow,
-		Troubles: r.troubles, Signing: r.signing, Log: r.log,
-	})
+	r.session = newSession(r)
 	return nil
 }
 

@@ -1,10 +1,11 @@
-package managed
+package robotd
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/polite"
@@ -12,7 +13,7 @@ import (
 
 // Beat tells the manager how far the robot is, and carries out the manager's orders. Its errors are
 // the robot's own: a manager that is away is told the next time.
-func (s *Session) Beat(ctx context.Context) error {
+func (s *session) Beat(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
 	if err := s.subscribe(ctx); err != nil {
@@ -26,21 +27,21 @@ func (s *Session) Beat(ctx context.Context) error {
 			return err
 		}
 		sent := polite.Sent()
-		orders, lease, err := s.opt.Client.Heartbeat(ctx, hb)
+		orders, lease, err := s.robot.client.Heartbeat(ctx, hb)
 		if err != nil {
 			s.missed(ctx, err)
 			return nil
 		}
-		if err := s.opt.Manners.Lease.Renew(sent, lease); err != nil {
+		if err := s.robot.manners.Lease.Renew(sent, lease); err != nil {
 			return err
 		}
 		if s.away {
 			s.away = false
-			s.opt.Log.InfoContext(ctx, "the manager answers again")
+			s.robot.log.InfoContext(ctx, "the manager answers again")
 		}
 		more := told()
 		if err := s.obey(ctx, sent, orders); err != nil && ctx.Err() == nil {
-			s.opt.Log.WarnContext(ctx, "manager's orders not carried out", "directive", orders.Directives, "err", err)
+			s.robot.log.WarnContext(ctx, "manager's orders not carried out", "directive", orders.Directives, "err", err)
 		}
 		if !more {
 			return nil
@@ -50,15 +51,15 @@ func (s *Session) Beat(ctx context.Context) error {
 
 // heartbeat returns what to tell the manager. told notes that the manager knows it, and reports
 // whether there is more to tell.
-func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err error) {
-	list := s.opt.List.List()
+func (s *session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err error) {
+	list := s.robot.list.List()
 	hb = wire.Heartbeat{
-		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Manners.Admission.Held(),
-		EveryMS: s.opt.Settings.Heartbeat.Milliseconds(), Clock: s.opt.Client.Clock(),
-		Contact: s.opt.Settings.Contact, Troubles: s.opt.Troubles(), Signing: s.opt.Signing(),
+		List: list.ETag, Generation: list.Generation, Version: Version, Cycle: s.robot.state.Number(), Held: s.robot.manners.Admission.Held(),
+		EveryMS: s.robot.cfg.Heartbeat.Milliseconds(), Clock: s.robot.client.Clock(),
+		Contact: s.robot.cfg.Contact, Troubles: s.robot.troubles(), Signing: s.robot.signing(),
 	}
-	hb.Links = s.opt.Records.Tally.Links()
-	c := s.opt.Crawler.Current()
+	hb.Links = s.robot.records.Tally.Links()
+	c := s.robot.crawler.Current()
 	if c != nil && c.Short() { // the progress of hosts is that of the cycle, which has ended
 		c = nil
 	}
@@ -73,12 +74,12 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 		}
 		hb.Crowded = int64(c.Crowded(time.Now()))
 	}
-	batches, err := s.opt.Records.Batches.Spool()
+	batches, err := s.robot.records.Batches.Spool()
 	for _, b := range batches {
 		hb.Spool += b.Size
 	}
 	filled := s.progress.fill(&hb)
-	taken, taking := s.opt.Orders.Taken()
+	taken, taking := s.robot.orders.Taken()
 	hb.Taken = taken
 	return hb, func() bool {
 		taking()
@@ -87,10 +88,10 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 }
 
 // phase returns what the robot does now. c is the crawl of a cycle; nil: no cycle is under way.
-func (s *Session) phase(c *crawl.Crawl, cycle int64, now time.Time) wire.Phase {
-	open := s.opt.Manners.Admission.MayVisit(now)
+func (s *session) phase(c *crawl.Crawl, cycle int64, now time.Time) wire.Phase {
+	open := s.robot.manners.Admission.MayVisit(now)
 	switch {
-	case s.opt.Manners.Admission.Paused():
+	case s.robot.manners.Admission.Paused():
 		return wire.PhasePaused
 	case c != nil && c.IsStarting():
 		return wire.PhaseStarting
@@ -105,30 +106,30 @@ func (s *Session) phase(c *crawl.Crawl, cycle int64, now time.Time) wire.Phase {
 }
 
 // missed notes that the manager was not told, and logs it once. The caller holds asking.
-func (s *Session) missed(ctx context.Context, err error) {
+func (s *session) missed(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case s.away:
-		s.opt.Log.DebugContext(ctx, "heartbeat not taken", "err", err)
+		s.robot.log.DebugContext(ctx, "heartbeat not taken", "err", err)
 	default:
 		s.away = true
-		s.opt.Log.WarnContext(ctx, "the manager does not answer; the robot goes on by itself and keeps what it collects", "err", err)
+		s.robot.log.WarnContext(ctx, "the manager does not answer; the robot goes on by itself and keeps what it collects", "err", err)
 	}
 }
 
 // passOn tells the manager at once what was found in other robots' shares, since those robots wait
 // for it.
-func (s *Session) passOn(ctx context.Context) {
-	if len(s.opt.List.List().Shares) == 0 {
+func (s *session) passOn(ctx context.Context) {
+	if len(s.robot.list.List().Shares) == 0 {
 		return
 	}
-	if err := s.opt.Records.Found.Report(ctx, s.opt.Client); err != nil && ctx.Err() == nil {
-		s.opt.Log.DebugContext(ctx, "URLs of others' shares not passed on yet", "err", err)
+	if err := s.robot.records.Found.Report(ctx, s.robot.client); err != nil && ctx.Err() == nil {
+		s.robot.log.DebugContext(ctx, "URLs of others' shares not passed on yet", "err", err)
 	}
 }
 
 // obey carries out the manager's orders. sent is a time before the robot asked for them.
-func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Orders) error {
+func (s *session) obey(ctx context.Context, sent polite.Instant, orders wire.Orders) error {
 	for _, d := range orders.Directives {
 		var err error
 		switch d {
@@ -137,26 +138,26 @@ func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Ord
 		case wire.DirectiveRebalance:
 			err = s.Refresh(ctx)
 		case wire.DirectivePause, wire.DirectiveResume:
-			err = s.opt.Manners.Admission.Hold(d == wire.DirectivePause)
+			err = s.robot.manners.Admission.Hold(d == wire.DirectivePause)
 		case wire.DirectiveReport:
 			s.progress.tellAll()
 		case wire.DirectiveUpgrade:
-			s.opt.Upgrade()
+			s.robot.program.askNow()
 		default: // of a newer manager
-			s.opt.Log.InfoContext(ctx, "the manager asks for what this program does not do", "directive", d)
+			s.robot.log.InfoContext(ctx, "the manager asks for what this program does not do", "directive", d)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", d, err)
 		}
 	}
 	if len(orders.Probes) > 0 {
-		s.prober.ask(sent, orders.Probes)
+		loop.Offer(s.asks, probes{sent, orders.Probes}) // if an order waits already, the manager repeats this one
 	}
 	if len(orders.Visits) > 0 {
-		if err := s.opt.Orders.Add(orders.Visits); err != nil {
+		if err := s.robot.orders.Add(orders.Visits); err != nil {
 			return err
 		}
-		return s.opt.Crawler.QueueDue(ctx)
+		return s.robot.crawler.QueueDue(ctx)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package managed
+package robotd
 
 import (
 	"bytes"
@@ -25,7 +25,8 @@ import (
 // it has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
 // concurrently.
 type passing struct {
-	opt      *Options
+	robot    *Robot
+	service  wire.Verifier  // verifies what other robots hand over
 	failures map[string]int // how often each host's file was not sent, until handOver has ended
 }
 
@@ -40,7 +41,7 @@ func (p *passing) handOver(ctx context.Context, generation int64, names []string
 	var unsettled map[string]bool
 	var again error // the first of those that are worth another try
 	for _, name := range names {
-		if !p.opt.Records.Frontier.Has(name) || p.failures[name] >= patience {
+		if !p.robot.records.Frontier.Has(name) || p.failures[name] >= patience {
 			continue
 		}
 		if unsettled == nil {
@@ -58,7 +59,7 @@ func (p *passing) handOver(ctx context.Context, generation int64, names []string
 		case ctx.Err() != nil:
 			return err
 		case client.Refused(err), errors.Is(err, wire.ErrTooLarge):
-			p.opt.Log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.robot.log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		default:
 			if p.failures[name]++; p.failures[name] < patience {
 				if again = cmp.Or(again, fmt.Errorf("hand over %s: %w", name, err)); !client.Answered(err) {
@@ -66,7 +67,7 @@ func (p *passing) handOver(ctx context.Context, generation int64, names []string
 				}
 				continue
 			}
-			p.opt.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.robot.log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		}
 	}
 	if again == nil {
@@ -82,7 +83,7 @@ const unsettledAge = 12 * time.Hour
 // may refuse those pages, so no other robot's revisits may refer to them.
 func (p *passing) unsettled() (map[string]bool, error) {
 	hosts := map[string]bool{}
-	batches, err := p.opt.Records.Batches.Spool()
+	batches, err := p.robot.records.Batches.Spool()
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +105,13 @@ func (p *passing) unsettled() (map[string]bool, error) {
 // send sends the file of a host, unless nothing is known of it. The body is written to the disk
 // first, because its digest stands at the beginning of the file.
 func (p *passing) send(ctx context.Context, name string, generation int64, states bool) error {
-	body, err := p.opt.Records.Frontier.TempFile()
+	body, err := p.robot.records.Frontier.TempFile()
 	if err != nil {
 		return err
 	}
 	defer os.Remove(body.Name())
 	defer body.Close()
-	front, err := p.opt.Records.Frontier.Host(name)
+	front, err := p.robot.records.Frontier.Host(name)
 	if err != nil {
 		return err
 	}
@@ -125,11 +126,11 @@ func (p *passing) send(ctx context.Context, name string, generation int64, state
 	}
 	h := p.describe(name, generation)
 	h.Queued = queued
-	head, err := h.File(size, hex.EncodeToString(sum.Sum(nil)), p.opt.Identity.Key)
+	head, err := h.File(size, hex.EncodeToString(sum.Sum(nil)), p.robot.id.Key)
 	if err != nil {
 		return err
 	}
-	return p.opt.Client.HandOver(ctx, func() (io.Reader, error) {
+	return p.robot.client.HandOver(ctx, func() (io.Reader, error) {
 		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(body, 0, size)), nil
 	})
 }
@@ -138,18 +139,18 @@ func (p *passing) send(ctx context.Context, name string, generation int64, state
 func (p *passing) describe(name string, generation int64) *wire.Handover {
 	now := time.Now()
 	h := &wire.Handover{
-		Format: wire.HandoverFormat, Robot: p.opt.Identity.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
-		Rest: restOf(p.opt.Manners.Restraints.Get(name), now),
+		Format: wire.HandoverFormat, Robot: p.robot.id.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
+		Rest: restOf(p.robot.manners.Restraints.Get(name), now),
 	}
-	server := p.opt.Servers.Get(name)
+	server := p.robot.servers.Get(name)
 	if server.Addr.IsValid() {
-		h.Address, h.At = server.Addr.String(), restOf(p.opt.Manners.Restraints.Address(server.Addr), now)
+		h.Address, h.At = server.Addr.String(), restOf(p.robot.manners.Restraints.Address(server.Addr), now)
 	}
 	if server.Day > 0 {
 		h.Hours = &wire.HandoverHours{Day: server.Day, Speed: server.Hours.Speed, Weight: server.Hours.Weight}
 	}
 	for _, scheme := range []string{"http", "https"} {
-		if text, until, ok := p.opt.Manners.Rules.Load(scheme, name); ok {
+		if text, until, ok := p.robot.manners.Rules.Load(scheme, name); ok {
 			h.Rules = append(h.Rules, wire.HandoverRules{Scheme: scheme, Text: text, ForMS: max(until.Sub(now), 0).Milliseconds()})
 		}
 	}
@@ -166,18 +167,18 @@ func restOf(r polite.Restraint, now time.Time) wire.HandoverRest {
 func (p *passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
 	for _, name := range names {
 		digest := digests[name]
-		if digest == "" || p.opt.Records.Frontier.Has(name) {
+		if digest == "" || p.robot.records.Frontier.Has(name) {
 			continue
 		}
-		err := p.opt.Service.Verify(ctx, func(keys ...ed25519.PublicKey) error { return p.fetch(ctx, name, digest, keys) })
+		err := p.service.Verify(ctx, func(keys ...ed25519.PublicKey) error { return p.fetch(ctx, name, digest, keys) })
 		if err != nil && !client.Refused(err) && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
 			return fmt.Errorf("take over %s: %w", name, err)
 		}
 		if err != nil {
-			p.opt.Log.WarnContext(ctx, "host not taken over: it begins anew", "host", name, "err", err)
+			p.robot.log.WarnContext(ctx, "host not taken over: it begins anew", "host", name, "err", err)
 			continue
 		}
-		p.opt.Log.InfoContext(ctx, "host taken over", "host", name)
+		p.robot.log.InfoContext(ctx, "host taken over", "host", name)
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ var errWrong = errors.New("wrong hand-over")
 
 // fetch gets a file that one of the service's keys has signed, and enters it.
 func (p *passing) fetch(ctx context.Context, name, digest string, keys []ed25519.PublicKey) error {
-	answer, err := p.opt.Client.TakeOver(ctx, digest)
+	answer, err := p.robot.client.TakeOver(ctx, digest)
 	if err != nil {
 		return err
 	}
@@ -219,18 +220,18 @@ func (p *passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 	if err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}
-	if h.Host != name || h.To != p.opt.Identity.Robot {
+	if h.Host != name || h.To != p.robot.id.Robot {
 		return fmt.Errorf("%w: it is of %s, for robot %q", errWrong, h.Host, h.To)
 	}
 	now := time.Now()
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	keep := func(what string, r wire.HandoverRest) error {
-		old := p.opt.Manners.Restraints.Get(what)
+		old := p.robot.manners.Restraints.Get(what)
 		fresh := polite.Restraint{Until: now.Add(ms(r.WaitMS)), Every: max(ms(r.EveryMS), old.Every)}
 		if fresh.Until.Before(old.Until) {
 			fresh.Until = old.Until
 		}
-		return p.opt.Manners.Restraints.Set(what, fresh)
+		return p.robot.manners.Restraints.Set(what, fresh)
 	}
 	if err := keep(name, h.Rest); err != nil {
 		return err
@@ -242,16 +243,16 @@ func (p *passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 		}
 	}
 	for _, r := range h.Rules {
-		if err := p.opt.Manners.Rules.Save(r.Scheme, name, r.Text, now.Add(ms(r.ForMS))); err != nil {
+		if err := p.robot.manners.Rules.Save(r.Scheme, name, r.Text, now.Add(ms(r.ForMS))); err != nil {
 			return err
 		}
 	}
 	if h.Hours != nil {
 		s := revisit.Server{Addr: addr, Day: h.Hours.Day}
 		s.Hours.Speed, s.Hours.Weight = h.Hours.Speed, h.Hours.Weight
-		p.opt.Servers.Set(name, s)
+		p.robot.servers.Set(name, s)
 	}
-	return p.opt.Records.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
+	return p.robot.records.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
 }
 
 // rest keeps the interval at hosts that another robot may have visited a moment ago. set has the
@@ -259,13 +260,13 @@ func (p *passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 func (p *passing) rest(names []string, set map[string]time.Duration) error {
 	now := time.Now()
 	for _, name := range names {
-		until := now.Add(max(p.opt.Settings.Interval, set[name]))
-		r := p.opt.Manners.Restraints.Get(name)
+		until := now.Add(max(p.robot.cfg.Interval, set[name]))
+		r := p.robot.manners.Restraints.Get(name)
 		if r.Until.After(until) {
 			continue
 		}
 		r.Until = until
-		if err := p.opt.Manners.Restraints.Set(name, r); err != nil {
+		if err := p.robot.manners.Restraints.Set(name, r); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package managed
+package robotd
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/crawl"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
@@ -28,21 +27,21 @@ import (
 func newPassing(t *testing.T, url string, service ed25519.PublicKey) (*passing, *bytes.Buffer) {
 	t.Helper()
 	dir, log := t.TempDir(), new(bytes.Buffer)
-	opt := &Options{
-		Settings: &config.Config{Visits: config.Visits{Interval: time.Minute}}, Service: wire.OneKey(service), Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
-		Identity: &client.Identity{JoinResponse: wire.JoinResponse{Robot: "taker"}, Key: ed25519.NewKeyFromSeed(make([]byte, 32))},
-		Manners:  new(crawl.Manners), Log: slog.New(slog.NewTextHandler(log, nil)),
+	r := &Robot{
+		cfg: config.Config{Visits: config.Visits{Interval: time.Minute}}, client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
+		id:  &client.Identity{JoinResponse: wire.JoinResponse{Robot: "taker"}, Key: ed25519.NewKeyFromSeed(make([]byte, 32))},
+		log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	var err error
-	opt.Records.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
+	r.records.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
 	testkit.Must(t, err)
-	opt.Manners.Rules, err = polite.OpenRules(filepath.Join(dir, "robots"))
+	r.manners.Rules, err = polite.OpenRules(filepath.Join(dir, "robots"))
 	testkit.Must(t, err)
-	opt.Manners.Restraints, err = polite.OpenRestraints(filepath.Join(dir, "restraints"))
+	r.manners.Restraints, err = polite.OpenRestraints(filepath.Join(dir, "restraints"))
 	testkit.Must(t, err)
-	opt.Servers, err = revisit.OpenServers(filepath.Join(dir, "servers"))
+	r.servers, err = revisit.OpenServers(filepath.Join(dir, "servers"))
 	testkit.Must(t, err)
-	return &passing{opt: opt}, log
+	return &passing{robot: r, service: wire.OneKey(service)}, log
 }
 
 // A hand-over that is cut, forged, of another host or for another robot, and one by a clock that is
@@ -112,7 +111,7 @@ func TestTakeOver(t *testing.T) {
 				}
 			}
 			taken := c.why == "" && !c.again
-			if p.opt.Records.Frontier.Has("a.test") != taken || !strings.Contains(log.String(), c.why) {
+			if p.robot.records.Frontier.Has("a.test") != taken || !strings.Contains(log.String(), c.why) {
 				t.Errorf("taken over: %t, with the log\n%s\nwant %q", !taken, log, c.why)
 			}
 			if taken && asked != 1 {
@@ -140,11 +139,11 @@ func TestHandOverGivesUp(t *testing.T) {
 		}))
 		defer service.Close()
 		p, log := newPassing(t, service.URL, public)
-		p.opt.Records.Batches, err = batch.Open(t.TempDir(), 1, batch.Options{Robot: "taker", Version: "0", Key: p.opt.Identity.Key})
+		p.robot.records.Batches, err = batch.Open(t.TempDir(), 1, batch.Options{Robot: "taker", Version: "0", Key: p.robot.id.Key})
 		testkit.Must(t, err)
 		names := []string{"a.test", "b.test"}
 		for _, name := range names {
-			host, err := p.opt.Records.Frontier.Host(name)
+			host, err := p.robot.records.Frontier.Host(name)
 			testkit.Must(t, err)
 			_, err = host.Push(frontier.Entry{URL: "http://" + name + "/"})
 			testkit.Must(t, err)
