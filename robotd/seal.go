@@ -30,20 +30,14 @@ func (r *Robot) seal(ctx context.Context) error {
 // sealExpress makes a batch of the hosts with a change of a watched page, unless the last express
 // batch was made less than rest ago.
 func (r *Robot) sealExpress(ctx context.Context, rest time.Duration) error {
-	hosts := r.records.Watched.TakeChanged(time.Now(), rest)
-	if len(hosts) == 0 {
+	return r.records.Watched.Express(time.Now(), rest, func(hosts map[string]bool) error {
+		id, err := r.records.Batches.Seal(context.WithoutCancel(ctx), r.list.List().Generation, hosts)
+		if err != nil {
+			return fmt.Errorf("sealing watched pages: %w", err)
+		}
+		if id != "" {
+			r.log.InfoContext(ctx, "a change of a watched page is handed in", "batch", id, "hosts", len(hosts))
+		}
 		return nil
-	}
-	id, err := r.records.Batches.Seal(context.WithoutCancel(ctx), r.list.List().Generation, hosts)
-	if err != nil {
-		r.records.Watched.PutBack(hosts)
-		return fmt.Errorf("sealing watched pages: %w", err)
-	}
-	if err := r.records.Watched.Sealed(); err != nil {
-		return err
-	}
-	if id != "" {
-		r.log.InfoContext(ctx, "a change of a watched page is handed in", "batch", id, "hosts", len(hosts))
-	}
-	return nil
+	})
 }

@@ -26,31 +26,25 @@ func (p *Pages) Stored(host string, e frontier.Entry, rec *archive.Record, past,
 	return p.saveChanged()
 }
 
-// TakeChanged returns the hosts with a change, unless some were taken less than rest ago. The
-// caller must then call Sealed or PutBack.
-func (p *Pages) TakeChanged(now time.Time, rest time.Duration) map[string]bool {
+// Express calls seal, which makes a batch, with the hosts that have a change, unless there is none
+// or Express has called seal less than rest ago. If seal fails, the changes are kept.
+func (p *Pages) Express(now time.Time, rest time.Duration, seal func(hosts map[string]bool) error) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.changed) == 0 || now.Sub(p.last) < rest {
+	hosts := p.changed
+	if len(hosts) == 0 || now.Sub(p.last) < rest {
+		p.mu.Unlock()
 		return nil
 	}
-	hosts := p.changed
 	p.changed, p.last = make(map[string]bool), now
-	return hosts
-}
-
-// Sealed notes that the hosts that TakeChanged gave out are in a batch.
-func (p *Pages) Sealed() error {
+	p.mu.Unlock()
+	err := seal(hosts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil {
+		maps.Copy(p.changed, hosts)
+		return err
+	}
 	return p.saveChanged()
-}
-
-// PutBack takes back hosts that TakeChanged gave out and that are in no batch.
-func (p *Pages) PutBack(hosts map[string]bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.Copy(p.changed, hosts)
 }
 
 // saveChanged writes the file of hosts with a change: their pages may lie in open segments when the
