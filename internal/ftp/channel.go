@@ -12,77 +12,59 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Channel opens the data connection that the client has chosen for its next transfer.
-type Channel interface {
-	// Connect opens the connection; call it only once. It returns early if ctx ends.
-	Connect(ctx context.Context) (net.Conn, error)
-	Close() error
+// channel is the data connection that the client has chosen for its next transfer.
+type channel struct {
+	connect func(context.Context) (net.Conn, error) // opens it; returns early if the context ends; is called once
+	close   func() error                            // gives it up
 }
 
-// Passive is a Channel over which the client connects to the server. It closes connections from
-// other addresses than Client.
-type Passive struct {
-	*net.TCPListener
-	Client  netip.Addr
-	Proxies peer.Proxies // through which the client may come
-	Timeout time.Duration
-}
-
-// Port returns the port to which the client connects.
-func (p *Passive) Port() int { return p.Addr().(*net.TCPAddr).Port }
-
-// Connect implements Channel.
-func (p *Passive) Connect(ctx context.Context) (net.Conn, error) {
-	defer context.AfterFunc(ctx, func() { p.Close() })()
-	p.SetDeadline(time.Now().Add(p.Timeout))
-	for {
-		c, err := p.Accept()
-		if err != nil {
-			return nil, err
+// passive returns a channel over which the client connects to l. It closes connections from other
+// addresses than the client's. The client may come through proxies.
+func passive(l *net.TCPListener, client netip.Addr, proxies peer.Proxies, timeout time.Duration) *channel {
+	connect := func(ctx context.Context) (net.Conn, error) {
+		defer context.AfterFunc(ctx, func() { l.Close() })()
+		l.SetDeadline(time.Now().Add(timeout))
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return nil, err
+			}
+			if c = proxies.Accepted(c); c == nil {
+				continue
+			}
+			if peer.AddrOf(c.RemoteAddr()) == client {
+				return c, nil
+			}
+			c.Close()
 		}
-		if c = p.Proxies.Accepted(c); c == nil {
-			continue
-		}
-		if peer.AddrOf(c.RemoteAddr()) == p.Client {
-			return c, nil
-		}
-		c.Close()
 	}
+	return &channel{connect, l.Close}
 }
 
-// Active is a Channel over which the server connects to the client.
-type Active struct {
-	From    netip.Addr // the server's address on the control connection
-	To      netip.AddrPort
-	Timeout time.Duration
+// active returns a channel over which the server connects to the client. from is the server's
+// address on the control connection.
+func active(from netip.Addr, to netip.AddrPort, timeout time.Duration) *channel {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), Timeout: timeout}
+	connect := func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", to.String()) }
+	return &channel{connect, func() error { return nil }}
 }
 
-// Connect implements Channel.
-func (a *Active) Connect(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.From, 0)), Timeout: a.Timeout}
-	return d.DialContext(ctx, "tcp", a.To.String())
-}
-
-// Close implements Channel.
-func (a *Active) Close() error { return nil }
-
-// Ports are the ports on which passive channels listen.
-type Ports struct {
+// portRange has the ports on which passive channels listen.
+type portRange struct {
 	first, last int
-	tries       int  // how many ports are tried
-	system      bool // if none of the ports is free, the system chooses one
+	system      bool // if none of some random ports is free, the system chooses one
 }
 
-// NewPorts returns the ports from first to last, or any ports if last is 0.
+// newPortRange returns the ports from first to last, or any ports if last is 0.
 //
 // Even for any ports, some random ones are tried first. If the system chooses a port, it looks
 // through all ports in TIME_WAIT, which after thousands of transfers takes longer than a transfer.
-func NewPorts(first, last int) Ports {
+func newPortRange(first, last int) portRange {
 	if last != 0 {
-		return Ports{first, last, last - first + 1, false}
+		return portRange{first, last, false}
 	}
 	first, last = ephemeralPorts()
-	return Ports{first, last, min(10, last-first+1), true}
+	return portRange{first, last, true}
 }
 
 // ephemeralPorts returns the first and the last port that the system itself chooses from: Linux's
@@ -95,15 +77,18 @@ func ephemeralPorts() (first, last int) {
 	return first, last
 }
 
-// Listen listens on a free port of the address ip. It begins the search at a random port.
-func (p Ports) Listen(ip netip.Addr) (l *net.TCPListener, err error) {
+// listen listens on a free port of the address ip. It begins the search at a random port.
+func (p portRange) listen(ip netip.Addr) (l *net.TCPListener, err error) {
 	listen := func(port int) bool {
 		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))
 		return err == nil
 	}
 	n := p.last - p.first + 1
-	begin := rand.IntN(n)
-	for i := range p.tries {
+	begin, tries := rand.IntN(n), n
+	if p.system {
+		tries = min(10, n)
+	}
+	for i := range tries {
 		if listen(p.first + (begin+i)%n) {
 			return l, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -18,10 +19,10 @@ import (
 // errStopped is the cause of a client's context when the server cuts the client's connection.
 var errStopped = errors.New("the service has stopped")
 
-// client is one connection of a client. Its parts have the commands; each part knows only what it
-// needs.
+// client is one connection of a client, in the form in which goftp gets it. Its parts have the
+// commands; each part knows only what it needs.
 type client struct {
-	control  *controlConn
+	*controlConn
 	dialogue *dialogue
 	cancel   context.CancelCauseFunc
 	registry *registry
@@ -45,7 +46,7 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 		log.WarnContext(ctx, "ftp: an ABOR that is sent as urgent data may be missed", "err", err)
 	}
 	d := &dialogue{control: conn, session: ctx, ctx: ctx, log: log, dataTimeout: cfg.DataTimeout}
-	c := &client{control: conn, dialogue: d, cancel: cancel, registry: s.registry}
+	c := &client{controlConn: conn, dialogue: d, cancel: cancel, registry: s.registry}
 	c.place = &place{peer: peer.AddrOf(raw.RemoteAddr()), dismiss: d.dismiss, cut: c.cut}
 	c.place.network = peer.Network(c.place.peer)
 	c.tree = &tree{d: d, dir: "/", facts: allFacts}
@@ -59,23 +60,23 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 // secure begins TLS on the control connection and sets it for data connections, without AUTH and
 // PROT. The handshake happens when the greeting is sent, in the connection's own goroutine.
 func (c *client) secure(config *tls.Config) {
-	raw := c.control.Conn
+	raw := c.controlConn.Conn
 	raw.SetReadDeadline(time.Now().Add(HandshakeTime))
-	c.control.StartTLS(tls.Server(raw, config))
+	c.StartTLS(tls.Server(raw, config))
 	c.ports.private, c.ports.implicit = true, true
 }
 
 // cut closes the client's connections and ends its running command.
 func (c *client) cut() {
 	c.cancel(errStopped)
-	c.control.Cut()
+	c.Cut()
 }
 
 // close ends the client's session and connections.
 func (c *client) close() {
 	c.cancel(net.ErrClosed)
 	c.ports.drop()
-	c.control.Close()
+	c.controlConn.Close()
 	if s := c.tree.session; s != nil {
 		if err := s.Close(); err != nil {
 			c.dialogue.log.WarnContext(c.dialogue.session, "ftp: closing a session", "err", err)
@@ -84,18 +85,12 @@ func (c *client) close() {
 	c.registry.forget(c.place)
 }
 
-// connection is the net.Conn that goftp gets for a client's control connection.
-type connection struct {
-	*controlConn
-	client *client
-}
-
 // RemoteAddr returns the client's address, in which clientOf finds the client.
-func (c connection) RemoteAddr() net.Addr { return address{c.controlConn.RemoteAddr(), c.client} }
+func (c *client) RemoteAddr() net.Addr { return address{c.controlConn.RemoteAddr(), c} }
 
 // Close is called by goftp at the session's end.
-func (c connection) Close() error {
-	c.client.closing.Do(c.client.close)
+func (c *client) Close() error {
+	c.closing.Do(c.close)
 	return nil
 }
 
@@ -137,8 +132,6 @@ func (d *dialogue) dismiss(why *Error) { d.control.Dismiss(why.Code, why.Msg) }
 // fail replies that a command has failed. It logs errors that are the service's own fault.
 func (d *dialogue) fail(err error) {
 	var answer *Error
-	var unopened OpenError
-	var broken BrokenError
 	switch {
 	case errors.Is(err, ErrAborted):
 		d.reply(426, "Transfer aborted")
@@ -151,11 +144,11 @@ func (d *dialogue) fail(err error) {
 		if answer.Code == 421 {
 			d.control.HangUp()
 		}
-	case errors.As(err, &unopened):
+	case errors.Is(err, errUnopened):
 		d.reply(425, "Cannot open the data connection")
-	case errors.As(err, &broken) && broken.Timeout():
+	case errors.Is(err, errBroken) && errors.Is(err, os.ErrDeadlineExceeded):
 		d.reply(426, "No data moved, or next to none, for %v; transfer aborted", d.dataTimeout)
-	case errors.As(err, &broken):
+	case errors.Is(err, errBroken):
 		d.reply(426, "Data connection broken; transfer aborted")
 	default:
 		d.log.ErrorContext(d.ctx, "ftp: command failed", "err", err)

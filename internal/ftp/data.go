@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -29,19 +30,12 @@ const (
 // crypto/tls would turn into io.EOF.
 var errNoCloseNotify = errors.New("encrypted data ended without close_notify")
 
-// OpenError says that a data connection could not be opened.
-type OpenError struct{ error }
-
-func (e OpenError) Unwrap() error { return e.error }
-
-// BrokenError says that an open data connection has failed.
-type BrokenError struct{ error }
-
-func (e BrokenError) Unwrap() error { return e.error }
-
-// Timeout reports whether the transfer failed because the client moved no bytes, or almost none,
-// for the data timeout.
-func (e BrokenError) Timeout() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }
+// Errors of data connections. An errBroken is also an os.ErrDeadlineExceeded if the client moved no
+// bytes, or almost none, for the data timeout.
+var (
+	errUnopened = errors.New("the data connection could not be opened")
+	errBroken   = errors.New("the data connection is broken")
+)
 
 // dataConn is an open data connection. It fails if the client sends nothing for the timeout, or
 // does not accept copyBuffer bytes within the timeout.
@@ -55,11 +49,12 @@ type dataConn struct {
 	allowed  func() error  // why a step may not go on; set by SendExtents
 }
 
-// openData connects the channel, with TLS if a configuration is given. Its errors are OpenErrors.
-func openData(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig *tls.Config) (*dataConn, error) {
-	nc, err := ch.Connect(ctx)
+// openData connects the channel, with TLS if a configuration is given. Its errors are
+// errUnopened.
+func openData(ctx context.Context, ch *channel, timeout time.Duration, tlsConfig *tls.Config) (*dataConn, error) {
+	nc, err := ch.connect(ctx)
 	if err != nil {
-		return nil, OpenError{err}
+		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
 	c := &dataConn{Conn: nc, tcp: peer.TCP(nc), Plain: tlsConfig == nil, timeout: timeout}
 	if c.Plain {
@@ -67,7 +62,7 @@ func openData(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig 
 	}
 	if c.Conn, err = Handshake(ctx, wholeTLS{nc}, tlsConfig); err != nil {
 		c.Reset()
-		return nil, OpenError{err}
+		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
 	return c, nil
 }
@@ -106,7 +101,7 @@ func (c *dataConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.moved.Add(int64(n))
 	if err != nil && err != io.EOF {
-		err = BrokenError{err}
+		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return n, err
 }
@@ -116,7 +111,7 @@ func (c *dataConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.moved.Add(int64(n))
 	if err != nil {
-		err = BrokenError{err}
+		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return n, err
 }
@@ -180,7 +175,7 @@ func (c *dataConn) ReadFrom(r io.Reader) (sent int64, err error) {
 				err = c.allowed()
 			}
 		case err != nil:
-			err = BrokenError{err}
+			err = fmt.Errorf("%w: %w", errBroken, err)
 		case section.N > 0:
 			return sent, nil // the file ends
 		}

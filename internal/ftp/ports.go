@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"crypto/tls"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -13,13 +14,13 @@ import (
 type ports struct {
 	d       *dialogue
 	cfg     *Config
-	passive Ports
+	passive portRange
 	client  netip.Addr
 
-	channel  Channel // for the next transfer; nil: none is chosen
-	private  bool    // data connections are encrypted, after PROT P
-	implicit bool    // TLS began at once, so nothing may be sent in clear text
-	onlyEPSV bool    // after EPSV ALL
+	channel  *channel // for the next transfer; nil: none is chosen
+	private  bool     // data connections are encrypted, after PROT P
+	implicit bool     // TLS began at once, so nothing may be sent in clear text
+	onlyEPSV bool     // after EPSV ALL
 }
 
 // prot answers PROT, which says whether data connections are encrypted.
@@ -100,15 +101,14 @@ func (p *ports) epsv(arg string) {
 // it cannot, it tells the client.
 func (p *ports) listen() (port int, ok bool) {
 	p.drop()
-	l, err := p.passive.Listen(peer.Local(p.d.control.Conn))
+	l, err := p.passive.listen(peer.Local(p.d.control.Conn))
 	if err != nil {
 		p.d.log.WarnContext(p.d.ctx, "ftp: cannot open a passive data channel", "err", err)
 		p.d.reply(425, "No port is free for a data connection; try again")
 		return 0, false
 	}
-	channel := &Passive{TCPListener: l, Client: p.client, Proxies: p.cfg.Proxies, Timeout: p.cfg.DataTimeout}
-	p.channel = channel
-	return channel.Port(), true
+	p.channel = passive(l, p.client, p.cfg.Proxies, p.cfg.DataTimeout)
+	return l.Addr().(*net.TCPAddr).Port, true
 }
 
 // port answers PORT: h1,h2,h3,h4,p1,p2, the address and the port in bytes.
@@ -157,7 +157,7 @@ func (p *ports) connectTo(to netip.AddrPort) {
 		p.d.reply(504, "Data connections go to your own address only, and to ports from 1024 on")
 	default:
 		p.drop()
-		p.channel = &Active{From: peer.Local(p.d.control.Conn), To: to, Timeout: p.cfg.DataTimeout}
+		p.channel = active(peer.Local(p.d.control.Conn), to, p.cfg.DataTimeout)
 		p.d.reply(200, "Data connections go to %v", to)
 	}
 }
@@ -165,7 +165,7 @@ func (p *ports) connectTo(to netip.AddrPort) {
 // drop gives up the data connection that was chosen.
 func (p *ports) drop() {
 	if p.channel != nil {
-		p.channel.Close()
+		p.channel.close()
 		p.channel = nil
 	}
 }
@@ -186,7 +186,7 @@ func (p *ports) ready() bool {
 
 // take returns the chosen data connection, for one use. tlsConfig is nil if the connection is not
 // encrypted.
-func (p *ports) take() (channel Channel, tlsConfig *tls.Config) {
+func (p *ports) take() (channel *channel, tlsConfig *tls.Config) {
 	channel, p.channel = p.channel, nil
 	if p.private {
 		tlsConfig = p.cfg.TLS

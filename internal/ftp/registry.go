@@ -1,10 +1,10 @@
 package ftp
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,9 +22,8 @@ type place struct {
 	cut     func()       // closes the connection
 
 	// The registry's mutex guards the following.
-	counted  bool          // the connection is in conns and in the network's count
-	stranger *list.Element // in registry.strangers; nil after the login
-	account  string        // logged in as; "" before
+	evicted bool   // another connection has its room
+	account string // logged in as; "" before
 }
 
 // registry counts connections and logins, and sends clients away.
@@ -33,21 +32,16 @@ type registry struct {
 	contact                             string // whom refused people can ask
 	counts                              *Counts
 
-	mu         sync.Mutex // guards what follows
-	places     map[*place]bool
-	strangers  *list.List // of *place without a login, the longest connected first
-	conns      int        // number of counted connections
-	perNetwork map[netip.Prefix]int
-	perAccount map[string]int
-	draining   bool
-	empty      chan struct{} // closed when draining and the last connection has gone
+	mu       sync.Mutex // guards what follows
+	places   []*place   // of the open connections, the longest connected first
+	draining bool
+	empty    chan struct{} // closed when draining and the last connection has gone
 }
 
 func newRegistry(cfg Config) *registry {
 	return &registry{
 		maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxPerAddr, maxPerAccount: cfg.MaxPerAccount, contact: cfg.Contact, counts: cfg.Counts,
-		places: make(map[*place]bool), strangers: list.New(),
-		perNetwork: make(map[netip.Prefix]int), perAccount: make(map[string]int), empty: make(chan struct{}),
+		empty: make(chan struct{}),
 	}
 }
 
@@ -62,77 +56,67 @@ func (r *registry) refusal(format string, args ...any) *Error {
 
 func stopping() *Error { return &Error{421, "The service is stopping; come back later"} }
 
+// count returns the number of matching connections, without those that were evicted.
+func (r *registry) count(match func(*place) bool) (n int) {
+	for _, p := range r.places {
+		if !p.evicted && match(p) {
+			n++
+		}
+	}
+	return n
+}
+
 // admit counts a new connection, or returns why it may not stay. If there is no room, admit sends
 // away the connection that has been open longest without a login.
 func (r *registry) admit(p *place) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := func() bool { return r.conns >= r.maxConns }
-	networkFull := func() bool { return r.perNetwork[p.network] >= r.maxPerAddr }
-	if networkFull() {
-		r.evict(func(other *place) bool { return other.network == p.network })
+	all := func(*place) bool { return true }
+	neighbour := func(other *place) bool { return other.network == p.network }
+	if r.count(neighbour) >= r.maxPerAddr {
+		r.evict(neighbour)
 	}
-	if full() {
-		r.evict(func(*place) bool { return true })
+	if r.count(all) >= r.maxConns {
+		r.evict(all)
 	}
 	switch {
 	case r.draining:
 		return stopping()
-	case full():
+	case r.count(all) >= r.maxConns:
 		r.counts.Refused.Add(1)
 		return r.refusal("Too many connections to this service; try again later")
-	case networkFull():
+	case r.count(neighbour) >= r.maxPerAddr:
 		r.counts.Refused.Add(1)
 		return r.refusal("Too many connections from %v: at most %d are allowed at once", p.peer, r.maxPerAddr)
 	}
-	r.places[p] = true
+	r.places = append(r.places, p)
 	r.counts.Accepted.Add(1)
 	r.counts.Open.Add(1)
-	p.stranger = r.strangers.PushBack(p)
-	p.counted = true
-	r.conns++
-	r.perNetwork[p.network]++
 	return nil
 }
 
 // evict sends away the matching connection that has been open longest without a login.
 func (r *registry) evict(match func(*place) bool) {
-	for el := r.strangers.Front(); el != nil; el = el.Next() {
-		if p := el.Value.(*place); match(p) {
-			r.uncount(p)
-			p.dismiss(r.refusal("Others came meanwhile, and there was no login; try again"))
-			time.AfterFunc(evictTime, p.cut)
-			return
-		}
+	i := slices.IndexFunc(r.places, func(p *place) bool { return !p.evicted && p.account == "" && match(p) })
+	if i < 0 {
+		return
 	}
-}
-
-// uncount removes a connection from the counts, so that another has room.
-func (r *registry) uncount(p *place) {
-	if p.stranger != nil {
-		r.strangers.Remove(p.stranger)
-		p.stranger = nil
-	}
-	if p.counted {
-		p.counted = false
-		r.conns--
-		decrement(r.perNetwork, p.network)
-	}
+	p := r.places[i]
+	p.evicted = true
+	p.dismiss(r.refusal("Others came meanwhile, and there was no login; try again"))
+	time.AfterFunc(evictTime, p.cut)
 }
 
 // login counts a login of user, or returns why it is refused. forget undoes login.
 func (r *registry) login(p *place, user string) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.perAccount[user] >= r.maxPerAccount {
+	if r.count(func(other *place) bool { return other.account == user }) >= r.maxPerAccount {
 		return r.refusal("Too many connections of %s: at most %d are allowed at once", user, r.maxPerAccount)
 	}
-	if !p.counted {
+	if p.evicted {
 		return r.refusal("Others came meanwhile; try again")
 	}
-	r.strangers.Remove(p.stranger)
-	p.stranger = nil
-	r.perAccount[user]++
 	r.counts.Logins.Add(1)
 	p.account = user
 	return nil
@@ -142,21 +126,11 @@ func (r *registry) login(p *place, user string) *Error {
 func (r *registry) forget(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.places[p] {
-		delete(r.places, p)
+	if i := slices.Index(r.places, p); i >= 0 {
+		r.places = slices.Delete(r.places, i, i+1)
 		r.counts.Open.Add(-1)
 	}
-	r.uncount(p)
-	if p.account != "" {
-		decrement(r.perAccount, p.account)
-	}
 	r.checkEmpty()
-}
-
-func decrement[K comparable](m map[K]int, k K) {
-	if m[k]--; m[k] == 0 {
-		delete(m, k)
-	}
 }
 
 func (r *registry) checkEmpty() {
@@ -170,7 +144,7 @@ func (r *registry) checkEmpty() {
 func (r *registry) drain(patience time.Duration) error {
 	r.mu.Lock()
 	r.draining = true
-	for p := range r.places {
+	for _, p := range r.places {
 		p.dismiss(stopping())
 	}
 	r.checkEmpty()
@@ -179,7 +153,7 @@ func (r *registry) drain(patience time.Duration) error {
 		return nil
 	}
 	r.mu.Lock()
-	for p := range r.places {
+	for _, p := range r.places {
 		p.cut()
 	}
 	r.mu.Unlock()

@@ -61,14 +61,14 @@ type server struct {
 	cfg      Config
 	handler  Handler
 	registry *registry
-	passive  Ports
+	passive  portRange
 	follower *stream.Follower // follows downloads that are sent and not yet acknowledged
 }
 
 func newServer(cfg Config, h Handler) *server {
 	return &server{
 		cfg: cfg, handler: h, registry: newRegistry(cfg),
-		passive: NewPorts(cfg.PassivePorts[0], cfg.PassivePorts[1]), follower: stream.NewFollower(),
+		passive: newPortRange(cfg.PassivePorts[0], cfg.PassivePorts[1]), follower: stream.NewFollower(),
 	}
 }
 
@@ -97,7 +97,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		c := newClient(context.Background(), l.server, raw)
 		if refusal := l.server.registry.admit(c.place); refusal != nil {
 			if !l.implicit { // the greeting would wait for the handshake
-				c.control.Reply(refusal.Code, refusal.Msg)
+				c.Reply(refusal.Code, refusal.Msg)
 			}
 			raw.Close()
 			continue
@@ -105,6 +105,6 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.implicit {
 			c.secure(l.server.cfg.TLS)
 		}
-		return connection{c.control, c}, nil
+		return c, nil
 	}
 }

@@ -61,7 +61,7 @@ func TestStrangersLeaveAfterHalfAMinute(t *testing.T) {
 			n, _ := client.Read(b[:])
 			said <- string(b[:n])
 		}()
-		if _, err := c.control.Read(make([]byte, 100)); err == nil {
+		if _, err := c.Read(make([]byte, 100)); err == nil {
 			t.Error("a command came from nowhere")
 		}
 		if text := <-said; !strings.HasPrefix(text, "421 No login") || time.Since(begun) != 30*time.Second {

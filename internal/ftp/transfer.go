@@ -51,7 +51,7 @@ func (x *transfer) end() {
 // the connection. If the transfer was stopped meanwhile, the error says why.
 func (x *transfer) run(announcement string, work func(*dataConn) error) error {
 	channel, tlsConfig := x.of.ports.take()
-	defer channel.Close()
+	defer channel.close()
 	x.of.d.reply(150, "%s", announcement)
 	c, err := openData(x.ctx, channel, x.of.d.dataTimeout, tlsConfig)
 	if err == nil {
