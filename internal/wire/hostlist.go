@@ -133,72 +133,47 @@ var ErrTooLarge = errors.New("inflates to more than is allowed; send it in parts
 // ReadHostList reads a gzip'd host list that inflates to at most limit bytes. It stops at the first
 // error, which is a *LineError if a line is wrong.
 func ReadHostList(r io.Reader, limit int64) iter.Seq2[HostLine, error] {
-	return func(yield func(HostLine, error) bool) {
-		for line, err := range gzipLines(r, limit, MaxListLine) {
-			if err != nil {
-				yield(HostLine{}, err)
-				return
-			}
-			l, err := ParseHostLine(line.text)
-			if err != nil {
-				yield(HostLine{}, &LineError{line.number, err})
-				return
-			}
-			if !yield(l, nil) {
-				return
-			}
-		}
-	}
+	return readGzip(r, limit, MaxListLine, func(line string) (HostLine, bool, error) {
+		l, err := ParseHostLine(line)
+		return l, true, err
+	})
 }
 
-type numberedLine struct {
-	number int
-	text   string
-}
-
-// gzipLines inflates r to at most limit bytes and yields its lines without their LF, each at most
-// maxLine bytes long. It stops at the first error.
-func gzipLines(r io.Reader, limit int64, maxLine int) iter.Seq2[numberedLine, error] {
-	return func(yield func(numberedLine, error) bool) {
+// readGzip inflates r to at most limit bytes, and yields what parse makes of its lines, each at
+// most maxLine bytes long. It skips lines for which parse returns false. It stops at the first
+// error.
+func readGzip[L any](r io.Reader, limit int64, maxLine int, parse func(line string) (L, bool, error)) iter.Seq2[L, error] {
+	return func(yield func(L, error) bool) {
+		var none L
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			yield(numberedLine{}, fmt.Errorf("not gzip: %w", err))
+			yield(none, fmt.Errorf("not gzip: %w", err))
 			return
 		}
 		defer z.Close()
-		limited := &boundedReader{r: z, left: limit}
-		lines := bufio.NewScanner(limited)
+		lines := bufio.NewScanner(&boundedReader{r: z, left: limit})
 		lines.Buffer(make([]byte, 0, 4<<10), maxLine+2)
-		lines.Split(scanLF)
 		n := 0
 		for lines.Scan() {
 			n++
-			if !yield(numberedLine{n, lines.Text()}, nil) {
+			l, ok, err := parse(lines.Text())
+			if err != nil {
+				yield(none, &LineError{n, err})
+				return
+			}
+			if ok && !yield(l, nil) {
 				return
 			}
 		}
 		switch err := lines.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(numberedLine{}, &LineError{n + 1, fmt.Errorf("longer than %d bytes", maxLine)})
+			yield(none, &LineError{n + 1, fmt.Errorf("longer than %d bytes", maxLine)})
 		case errors.Is(err, ErrTooLarge):
-			yield(numberedLine{}, err)
+			yield(none, err)
 		case err != nil:
-			yield(numberedLine{}, fmt.Errorf("after line %d: %w", n, err))
+			yield(none, fmt.Errorf("after line %d: %w", n, err))
 		}
 	}
-}
-
-// scanLF is a bufio.SplitFunc that splits only at LF. The last line may lack its LF.
-func scanLF(data []byte, atEOF bool) (int, []byte, error) {
-	for i, c := range data {
-		if c == '\n' {
-			return i + 1, data[:i], nil
-		}
-	}
-	if atEOF && len(data) > 0 {
-		return len(data), data, nil
-	}
-	return 0, nil, nil
 }
 
 // boundedReader is a reader that returns ErrTooLarge if r has more than left bytes.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -219,31 +218,19 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 // limit inflated bytes. It skips comments (lines that begin with #) and empty lines. It stops at
 // the first error, which is a *LineError if a line is wrong.
 func ReadLogLines(r io.Reader, limit int64) iter.Seq2[LogLine, error] {
-	return func(yield func(LogLine, error) bool) {
-		var at time.Time
-		for line, err := range gzipLines(r, limit, MaxLogLine) {
-			if err != nil {
-				yield(LogLine{}, err)
-				return
-			}
-			text := bytes.TrimSpace([]byte(line.text))
-			if len(text) == 0 || text[0] == '#' {
-				if told, ok := bytes.CutPrefix(text, []byte(timeMark)); ok {
-					if t, err := time.Parse(time.RFC3339, string(told)); err == nil {
-						at = t
-					}
+	var at time.Time
+	return readGzip(r, limit, MaxLogLine, func(line string) (l LogLine, ok bool, err error) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			if told, ok := strings.CutPrefix(line, timeMark); ok {
+				if t, err := time.Parse(time.RFC3339, told); err == nil {
+					at = t
 				}
-				continue
 			}
-			l, err := ParseLogLine(text)
-			if err != nil {
-				yield(LogLine{}, &LineError{line.number, err})
-				return
-			}
-			l.At = at
-			if !yield(l, nil) {
-				return
-			}
+			return l, false, nil
 		}
-	}
+		l, err = ParseLogLine([]byte(line))
+		l.At = at
+		return l, true, err
+	})
 }
