@@ -107,7 +107,7 @@ func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[str
 	if err != nil {
 		return err
 	}
-	files := &keyFiles{db: control, cfg: *cfg}
+	files := &keyFiles{secretFiles{control, *cfg}}
 	for _, k := range slices.Backward(list) {
 		if _, err := files.Load(ctx, k.Number, k.Public); err != nil { // another process may have made the key
 			return fmt.Errorf("the service's key %d: %w", k.Number, err)

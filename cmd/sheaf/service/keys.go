@@ -3,12 +3,9 @@ package service
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,26 +21,6 @@ const (
 	tokenFile      = "operator.token"
 	tokenSize      = 32 // bytes
 )
-
-// secret reads n hexadecimal bytes from a file. If there is no such file, it makes the file with
-// random bytes. The file is durable when secret returns.
-func secret(file string, n int) ([]byte, error) {
-	text, err := os.ReadFile(file)
-	if err == nil {
-		b, err := hex.DecodeString(strings.TrimSpace(string(text)))
-		if err != nil || len(b) != n {
-			return nil, fmt.Errorf("%s: not %d hexadecimal bytes; restore it from a backup", file, n)
-		}
-		return b, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	b := make([]byte, n)
-	rand.Read(b)
-	// If the file were lost after its first use, the next start would make another secret.
-	return b, files.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
-}
 
 // keyFile returns the name of the file for the service's key with that number.
 func keyFile(number int64) string {
@@ -61,7 +38,7 @@ func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring
 	if err != nil {
 		return nil, err
 	}
-	k := &keyFiles{db: control, cfg: cfg}
+	k := &keyFiles{secretFiles{control, cfg}}
 	if public == nil {
 		err = k.enterFirst(ctx)
 	} else if _, err = k.Load(ctx, number, public); err == nil {
@@ -75,12 +52,8 @@ func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring
 	return ring, err
 }
 
-// keyFiles keeps the private halves of the service's keys in the data directory and, with
-// database.seal, also in the database. It is a servicekey.Keeper.
-type keyFiles struct {
-	db  *sql.DB
-	cfg Config
-}
+// keyFiles keeps the private halves of the service's keys. It is a servicekey.Keeper.
+type keyFiles struct{ secretFiles }
 
 // enterFirst enters the service's first key into the database, and makes it if the data directory
 // has none. It fails if another process has entered a different key.
@@ -118,15 +91,8 @@ func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, 
 
 // keep returns the key with a number. If there is no such key, keep makes it, durably.
 func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
-	if _, err := shareKey(ctx, k.db, k.cfg, keyFile(number), ed25519.SeedSize, func([]byte) bool { return true }); err != nil {
-		return nil, err
-	}
-	lock, err := lockKeys(k.cfg.Data)
+	seed, err := k.get(ctx, keyFile(number), ed25519.SeedSize, func([]byte) bool { return true })
 	if err != nil {
-		return nil, err
-	}
-	seed, err := secret(filepath.Join(k.cfg.Data, keyFile(number)), ed25519.SeedSize)
-	if err = errors.Join(err, lock.Close()); err != nil {
 		return nil, err
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
@@ -135,26 +101,21 @@ func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, 
 // Load returns the key with a number. It fails unless the key is the private half of public.
 func (k *keyFiles) Load(ctx context.Context, number int64, public ed25519.PublicKey) (ed25519.PrivateKey, error) {
 	name := keyFile(number)
-	_, err := shareKey(ctx, k.db, k.cfg, name, ed25519.SeedSize, func(seed []byte) bool {
+	right := func(seed []byte) bool {
 		return seed != nil && ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey).Equal(public)
-	})
+	}
+	seed, err := k.get(ctx, name, ed25519.SeedSize, right)
 	if err != nil {
 		return nil, err
 	}
-	_, err = os.Stat(filepath.Join(k.cfg.Data, name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if right(seed) {
+		return ed25519.NewKeyFromSeed(seed), nil
+	}
+	if _, err := os.Stat(filepath.Join(k.cfg.Data, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s), or give all processes one database.seal, first the one that has it",
 			k.cfg.Data, name, k.cfg.Data, name)
 	}
-	seed, err := secret(filepath.Join(k.cfg.Data, name), ed25519.SeedSize)
-	if err != nil {
-		return nil, err
-	}
-	key := ed25519.NewKeyFromSeed(seed)
-	if !key.Public().(ed25519.PublicKey).Equal(public) {
-		return nil, k.another(name)
-	}
-	return key, nil
+	return nil, k.another(name)
 }
 
 // Drop destroys the key with a number, in the data directory and in the database.
@@ -172,32 +133,6 @@ func (k *keyFiles) Drop(ctx context.Context, number int64) error {
 func (k *keyFiles) another(name string) error {
 	return fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
 		k.cfg.Data, name)
-}
-
-// lockKeys keeps other processes that share the data directory from making keys until the lock is
-// closed.
-func lockKeys(data string) (io.Closer, error) {
-	f, err := os.OpenFile(filepath.Join(data, "keys.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("settings: data: %w", err)
-	}
-	if err := files.Lock(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
-	}
-	return f, nil
-}
-
-// Token returns the operators' token of the service in a data directory. If there is no token,
-// Token makes one.
-func Token(data string) (_ string, err error) {
-	lock, err := lockKeys(data)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	b, err := secret(filepath.Join(data, tokenFile), tokenSize)
-	return hex.EncodeToString(b), err
 }
 
 // ReadToken returns the operators' token. The service must have been started before.

@@ -76,10 +76,7 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		}
 		s.leases = s.monitor.Leases(s.leases)
 	}
-	if err := shareToken(ctx, s.db, cfg); err != nil {
-		return err
-	}
-	s.token, err = Token(cfg.Data)
+	s.token, err = secretFiles{s.db, cfg}.token(ctx)
 	return err
 }
 
