@@ -16,7 +16,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/test/servicetest"
 )
 
 // step is a request by which a hand-over goes on. It has an end on either side: before the service
@@ -213,8 +212,8 @@ func (c trial) run(t *testing.T, n int) {
 	f := &fleet{}
 	var die, back func()
 	if c.who == "manager" {
-		p := servicetest.StartProgram(t, "access.anonymous=*")
-		f.Service, die, back = p.Service, p.Kill, p.Start
+		p := startDaemon(t, "access.anonymous=*")
+		f.Service, die, back = p.Service, p.kill, p.start
 	} else {
 		f = newFleet(t, w, 1500*time.Millisecond, interval, map[string]any{"access.anonymous": "*"})
 	}

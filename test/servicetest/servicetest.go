@@ -29,8 +29,7 @@ type Service struct {
 	*client.Client
 	Data string // its data directory
 	At   service.Addresses
-
-	t testing.TB
+	T    testing.TB
 }
 
 // Start runs a service until the test ends. Its passwords are quick to hash, and its database may
@@ -64,7 +63,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	Run(t, "service", s.Run)
 	c, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
 	testkit.Must(t, err)
-	return &Service{Client: c, Data: cfg.Data, At: s.Addresses(), t: t}
+	return &Service{Client: c, Data: cfg.Data, At: s.Addresses(), T: t}
 }
 
 // Quiet returns settings for Start: the service does not level robots, and polls often.
@@ -87,13 +86,13 @@ func Run(t testing.TB, what string, f func(context.Context) error) {
 
 // Operate sends a request as an operator, and fails the test if the request fails.
 func (s *Service) Operate(method, path string, in, out any) {
-	s.t.Helper()
-	testkit.Must(s.t, s.Do(s.t.Context(), method, path, in, out))
+	s.T.Helper()
+	testkit.Must(s.T, s.Do(s.T.Context(), method, path, in, out))
 }
 
 // Consumer makes an account that sees everything, and returns its password.
 func (s *Service) Consumer(name string) (password string) {
-	s.t.Helper()
+	s.T.Helper()
 	made := account.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
 	s.Operate(http.MethodPost, api.PathAdminAccounts, made, &made)
 	return made.Password
@@ -102,39 +101,39 @@ func (s *Service) Consumer(name string) (password string) {
 // Join admits a robot and lets it join. Its window is always open, it uploads soon, and web has the
 // addresses of the hosts that it may visit.
 func (s *Service) Join(name string, web map[string]string) config.Config {
-	s.t.Helper()
+	s.T.Helper()
 	var admitted manager.AdmitResponse
 	s.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 	cfg := robotd.DefaultConfig()
-	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
+	cfg.DataDir, cfg.Contact = filepath.Join(s.T.TempDir(), name), "https://robots.example.ac.jp/"
 	cfg.Window, cfg.Adapt.Max, cfg.Disk.Free = "always", 0, 0
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
 	cfg.Upload.Poll = 50 * time.Millisecond
-	_, err := robotd.Join(s.t.Context(), s.At.HTTP, admitted.Token, cfg.DataDir)
-	testkit.Must(s.t, err)
+	_, err := robotd.Join(s.T.Context(), s.At.HTTP, admitted.Token, cfg.DataDir)
+	testkit.Must(s.T, err)
 	return cfg
 }
 
 // Robot joins a robot that does one cycle when it is told to, without waiting between pages, and
 // gives it a host.
 func (s *Service) Robot(name, host, at string) *robotd.Robot {
-	s.t.Helper()
+	s.T.Helper()
 	return s.CollectOnce(name, time.Millisecond, map[string]string{host: at})
 }
 
 // CollectOnce is Robot for several hosts and their addresses, and with an interval.
 func (s *Service) CollectOnce(name string, interval time.Duration, web map[string]string) *robotd.Robot {
-	s.t.Helper()
+	s.T.Helper()
 	cfg := s.Join(name, web)
 	cfg.Once, cfg.Interval = true, interval
 	robot, err := robotd.New(cfg, slog.New(slog.DiscardHandler))
-	testkit.Must(s.t, err)
-	s.t.Cleanup(func() {
+	testkit.Must(s.T, err)
+	s.T.Cleanup(func() {
 		if err := robot.Close(); err != nil {
-			s.t.Error(err)
+			s.T.Error(err)
 		}
 	})
-	testkit.Must(s.t, robot.Subscribe(s.t.Context()))
+	testkit.Must(s.T, robot.Subscribe(s.T.Context()))
 	var hosts []string
 	for host := range web {
 		hosts = append(hosts, "http://"+host+"/")
