@@ -145,12 +145,14 @@ func (s *Service) open(b *builder, download ftp.Handler) error {
 		h := s.cfg.Serve.Around(b.site.Errors(s.router))
 		return s.cfg.HTTP.serve(ctx, s.listeners[portHTTP], s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
+	counts := make(map[string]*ftp.Counts)
 	if l := s.listeners[portDownload]; l != nil {
 		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), &s.cfg.Serve, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
-		c.Counts, c.Implicit = s.state.monitor.FTP("download"), s.listeners[portImplicit]
+		c.Counts, c.Implicit = new(ftp.Counts), s.listeners[portImplicit]
+		counts["download"] = c.Counts
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners[portDrop]; l != nil {
@@ -158,9 +160,11 @@ func (s *Service) open(b *builder, download ftp.Handler) error {
 		if err != nil {
 			return err
 		}
-		c.Counts = s.state.monitor.FTP("drop")
+		c.Counts = new(ftp.Counts)
+		counts["drop"] = c.Counts
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, b.batches.Receiver.FTP()) })
 	}
+	s.state.monitor.Add(monitor.FTP(counts))
 	return nil
 }
 

@@ -171,21 +171,10 @@ func (m *Monitor) HTTP(next http.Handler) http.Handler {
 	})
 }
 
-// FTP returns the counts that an FTP server must keep up to date.
-func (m *Monitor) FTP(server string) *ftp.Counts {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ftp[server] == nil {
-		m.ftp[server] = new(ftp.Counts)
-	}
-	return m.ftp[server]
-}
-
-func (m *Monitor) ftpSource() metrics.Source {
+// FTP gives the counts of FTP servers, by the servers' names.
+func FTP(servers map[string]*ftp.Counts) metrics.Source {
 	return metrics.Source{Name: "ftp", Ask: func(_ context.Context, out *metrics.Out) error {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for server, c := range m.ftp {
+		for server, c := range servers {
 			out.Gauge("ftp_sessions", "FTP sessions that are open.", float64(c.Open.Load()), "server", server)
 			out.Counter("ftp_sessions_total", "FTP sessions that have begun.", float64(c.Accepted.Load()), "server", server)
 			out.Counter("ftp_sessions_refused_total", "FTP connections that were refused because there were too many.", float64(c.Refused.Load()), "server", server)

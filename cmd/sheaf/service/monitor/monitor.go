@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sheaf/internal/ftp"
 	"sheaf/internal/metrics"
 )
 
@@ -31,15 +30,13 @@ type Monitor struct {
 	mu         sync.Mutex // guards the fields below
 	sources    []metrics.Source
 	collectors []prometheus.Collector
-	ftp        map[string]*ftp.Counts // by server
 }
 
-// New returns a Monitor. Its only source so far is the counts of FTP servers.
+// New returns a Monitor without sources.
 func New() *Monitor {
-	m := &Monitor{ftp: make(map[string]*ftp.Counts)}
+	m := new(Monitor)
 	m.transfers, m.leases, m.requests = newTransferCounts(m), newLeaseCounts(m), newRequestCounts(m)
 	m.writes = m.counter("durable_writes_total", "Durable writes that have ended, by room and by what is written.", "room", "write")
-	m.Add(m.ftpSource())
 	return m
 }
 
