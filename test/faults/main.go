@@ -4,7 +4,6 @@
 //
 //	go run ./test/faults --list
 //	go run ./test/faults store certificate    # some faults; without names all, some minutes
-//	go run ./test/faults --pictures /tmp/faults store
 //
 // Each installation is a `sheaf serve` on loopback with a directory of its own, which is removed in
 // the end. Nothing waits for hours: if a fault takes hours, the command changes the times in the
@@ -27,29 +26,20 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// options say what is shown.
-type options struct {
-	names    []string // of the faults; none: all
-	pictures string   // directory for pictures of the pages; empty: none are made
-}
-
 func main() {
-	var o options
 	list := flag.Bool("list", false, "only list the faults and their alerts")
-	flag.StringVar(&o.pictures, "pictures", "", "directory for pictures of the operators' pages, which need chromium")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/faults [--list] [--pictures DIR] [FAULT...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/faults [--list] [FAULT...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	o.names = flag.Args()
 	if *list {
 		listAll(os.Stdout)
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if _, err := run(ctx, o, os.Stdout); err != nil {
+	if _, err := run(ctx, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
@@ -63,11 +53,12 @@ func listAll(out io.Writer) {
 	w.Flush()
 }
 
-// run shows faults. missing has the faults that were left out, with what this machine lacks for
-// them. The error names the faults that are not as the runbook says.
-func run(ctx context.Context, o options, out io.Writer) (missing map[string]string, err error) {
+// run shows the named faults, or all if there are no names. missing has the faults that were left
+// out, with what this machine lacks for them. The error names the faults that are not as the
+// runbook says.
+func run(ctx context.Context, names []string, out io.Writer) (missing map[string]string, err error) {
 	known := all()
-	for _, name := range o.names {
+	for _, name := range names {
 		if !slices.ContainsFunc(known, func(f fault) bool { return f.name == name }) {
 			return nil, fmt.Errorf("there is no fault %q: see --list", name)
 		}
@@ -75,11 +66,11 @@ func run(ctx context.Context, o options, out io.Writer) (missing map[string]stri
 	missing = make(map[string]string)
 	var failed []error
 	for _, f := range known {
-		if len(o.names) > 0 && !slices.Contains(o.names, f.name) || ctx.Err() != nil {
+		if len(names) > 0 && !slices.Contains(names, f.name) || ctx.Err() != nil {
 			continue
 		}
 		fmt.Fprintf(out, "\n== %s: %s\n", f.name, f.what)
-		left, err := testkit.Perform(ctx, f.name, func(t testing.TB) { f.show(t, out, o.pictures) })
+		left, err := testkit.Perform(ctx, f.name, func(t testing.TB) { f.show(t, out) })
 		switch {
 		case err != nil:
 			fmt.Fprintf(out, "   failed   %v\n", err)

@@ -25,7 +25,7 @@ func TestFaults(t *testing.T) {
 				testkit.Long(t)
 			}
 			var out bytes.Buffer
-			missing, err := run(t.Context(), options{names: []string{f.name}}, &out)
+			missing, err := run(t.Context(), []string{f.name}, &out)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, &out)
 			}
@@ -70,10 +70,10 @@ func TestCommandFailsWithTheFault(t *testing.T) {
 	healthy := fault{name: "nothing", alerts: []string{"SheafDown"}, course: func(d *demo) course {
 		return course{cause: d.scrape, cure: d.scrape}
 	}}
-	if _, err := testkit.Perform(t.Context(), "nothing", func(t testing.TB) { healthy.show(t, &bytes.Buffer{}, "") }); err == nil || !strings.Contains(err.Error(), "SheafDown") {
+	if _, err := testkit.Perform(t.Context(), "nothing", func(t testing.TB) { healthy.show(t, &bytes.Buffer{}) }); err == nil || !strings.Contains(err.Error(), "SheafDown") {
 		t.Errorf("nothing is wrong, and the command says: %v", err)
 	}
-	if _, err := run(t.Context(), options{names: []string{"flood"}}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "flood") {
+	if _, err := run(t.Context(), []string{"flood"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "flood") {
 		t.Errorf("an unknown fault: %v", err)
 	}
 }

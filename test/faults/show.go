@@ -5,11 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,7 +44,7 @@ const (
 
 // show starts an installation, breaks it, shows what an operator sees, cures it and shows that the
 // alerts end.
-func (f *fault) show(t testing.TB, out io.Writer, pictures string) {
+func (f *fault) show(t testing.TB, out io.Writer) {
 	testkit.Tool(t, "promtool")
 	d := newDemo(t, out)
 	c := f.course(d)
@@ -63,7 +59,7 @@ func (f *fault) show(t testing.TB, out io.Writer, pictures string) {
 		d.tell("alert", "%s: Prometheus is told that this lasts for %d minutes", strings.Join(f.alerts, ", "), broken)
 	}
 	f.values(d, before, after)
-	f.look(d, pictures)
+	f.look(d)
 	for _, title := range f.sections() {
 		d.tell("runbook", "docs/runbook.md#%s", strings.ToLower(title))
 		d.quote(section(t, title))
@@ -129,7 +125,7 @@ func number(v float64, known bool) string {
 }
 
 // look asks for the operators' page, which must show the fault.
-func (f *fault) look(d *demo, pictures string) {
+func (f *fault) look(d *demo) {
 	if f.page == "" {
 		d.tell("page", "none shows this")
 		return
@@ -148,28 +144,6 @@ func (f *fault) look(d *demo, pictures string) {
 		d.Errorf("%s (%s) does not show %q:\n%s", f.page, resp.Status, f.shows, text)
 	}
 	d.tell("page", "%s shows %q", at, f.shows)
-	if browser, err := exec.LookPath("chromium"); err == nil && pictures != "" {
-		d.tell("picture", "%s", d.picture(browser, f.page, filepath.Join(pictures, f.name+".png")))
-	}
-}
-
-// picture lets a browser make a picture of a page, and returns the picture's absolute path.
-func (d *demo) picture(browser, page, file string) string {
-	d.Helper()
-	file, err := filepath.Abs(file)
-	testkit.Must(d, err)
-	testkit.Must(d, os.MkdirAll(filepath.Dir(file), 0o755))
-	to, err := url.Parse(d.url())
-	testkit.Must(d, err)
-	token := d.token()
-	known := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // a browser that has logged in
-		r.SetURL(to)
-		r.Out.SetBasicAuth("ops", token)
-	}})
-	defer known.Close()
-	testkit.Run(d, d.TempDir(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,1000",
-		"--user-data-dir="+d.TempDir(), "--screenshot="+file, known.URL+page)
-	return file
 }
 
 // section returns a section of the runbook without its title.
