@@ -128,7 +128,7 @@ func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
 		return errors.New("setting metrics is empty")
 	}
 	var all bytes.Buffer
-	c := client.Client{URL: &url.URL{Scheme: "http", Host: address}, HTTP: &http.Client{Timeout: time.Minute}}
+	c := client.Client{URL: &url.URL{Scheme: "http", Host: address}, HTTP: client.Within(time.Minute)}
 	err := c.Get(cmd.Context(), metrics.Path, &all)
 	for line := range strings.Lines(all.String()) {
 		if !strings.HasPrefix(line, "#") {

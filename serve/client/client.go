@@ -36,7 +36,15 @@ func Operator(address, token string) (*Client, error) {
 	if err != nil || to.Host == "" {
 		return nil, fmt.Errorf("%q is not the address of a service, such as http://127.0.0.1:8080", address)
 	}
-	return &Client{URL: to, Token: token, HTTP: &http.Client{Timeout: time.Minute}}, nil
+	return &Client{URL: to, Token: token, HTTP: Within(time.Minute)}, nil
+}
+
+// Within returns an HTTP client whose requests may take up to most. It shares the connections of
+// http.DefaultClient.
+func Within(most time.Duration) *http.Client {
+	c := *http.DefaultClient
+	c.Timeout = most
+	return &c
 }
 
 // Error is an answer that reports an error.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +69,28 @@ func of(t *testing.T, text string) *client.Client {
 		t.Fatal(err)
 	}
 	return &client.Client{URL: to, User: "alice", Password: "alice", HTTP: &http.Client{}}
+}
+
+// A client keeps its connections when an httptest.Server of another test ends.
+func TestConnectionsOfItsOwn(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c, err := client.Operator(server.URL, "token")
+	testkit.Must(t, err)
+	for range 2 {
+		testkit.Must(t, c.Get(t.Context(), "/", io.Discard))
+		httptest.NewServer(nil).Close()
+	}
+	if n := opened.Load(); n != 1 {
+		t.Errorf("%d connections were opened, want 1", n)
+	}
 }
 
 // TestChanges follows the feed of a service change by change, waits for a change, and notices a

@@ -60,7 +60,9 @@ const (
 
 // client returns a context for requests to the provider.
 func client(ctx context.Context) context.Context {
-	return oidc.ClientContext(ctx, &http.Client{Timeout: providerPatience})
+	c := *http.DefaultClient
+	c.Timeout = providerPatience
+	return oidc.ClientContext(ctx, &c)
 }
 
 // discover returns the provider's description. It asks the provider until it has answered once.

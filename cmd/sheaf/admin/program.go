@@ -79,7 +79,7 @@ func sendProgram(cmd *cobra.Command, c *client.Client, p program) error {
 	}
 	defer f.Close()
 	long := *c
-	long.HTTP = &http.Client{Timeout: sendTime}
+	long.HTTP = client.Within(sendTime)
 	ref, _ := manager.SendProgram.Call(p.SHA256)
 	if err := long.Send(cmd.Context(), http.MethodPut, ref, "application/octet-stream", f, nil); err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)

@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -55,7 +54,7 @@ func asConsumer(run action) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return Explain(run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Timeout: time.Minute}}, args))
+		return Explain(run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: client.Within(time.Minute)}, args))
 	}
 }
 
