@@ -18,7 +18,7 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 	with := *c
 	limit := shortest * enough
 	if most > limit {
-		d := newDual(c, math.Inf(1))
+		d := newDual(c)
 		d.climb(60)
 		limit = max(limit, d.best*enough)
 	}

@@ -23,8 +23,6 @@ type Pairs struct {
 	Cost          Func
 	Row           Row          // nil: computed by Cost
 	Stop          func() error // called often, from several goroutines; its error ends all work on the costs. nil: nothing ends it
-
-	excluded func(i, j int) bool // see Costs
 }
 
 // Costs are the costs of hosts at robots. For each host they name the candidates: the robots to
@@ -70,7 +68,7 @@ func (p Pairs) Costs() (*Costs, error) {
 	if p.Robots < 1 || p.Hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", p.Robots, p.Hosts)
 	}
-	c := &Costs{Robots: p.Robots, Hosts: p.Hosts, cost: p.Cost, row: p.Row, excluded: p.excluded, stop: p.Stop}
+	c := &Costs{Robots: p.Robots, Hosts: p.Hosts, cost: p.Cost, row: p.Row, stop: p.Stop}
 	if c.row == nil {
 		c.row = func(j int, ms []float64) {
 			for i := range ms {

@@ -17,7 +17,6 @@ import (
 // then raises the prices of the robots that have too much.
 type dual struct {
 	c     *Costs
-	limit float64   // ms; pairs that cost more are left out
 	price []float64 // adds up to 1
 	loads [][]float64
 	bound []float64 // sums of the workers
@@ -26,8 +25,8 @@ type dual struct {
 	bestPrice []float64
 }
 
-func newDual(c *Costs, limit float64) *dual {
-	d := &dual{c: c, limit: limit, price: make([]float64, c.Robots), loads: make([][]float64, workers()), bound: make([]float64, workers())}
+func newDual(c *Costs) *dual {
+	d := &dual{c: c, price: make([]float64, c.Robots), loads: make([][]float64, workers()), bound: make([]float64, workers())}
 	for w := range d.loads {
 		d.loads[w] = make([]float64, c.Robots)
 	}
@@ -116,9 +115,6 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	least := math.Inf(1)
 	robot, ms = robots[0], math.Inf(1)
 	for k, i := range robots {
-		if costs[k] > d.limit {
-			continue
-		}
 		if priced := costs[k] * d.price[i]; priced < least {
 			least, robot, ms = priced, i, costs[k]
 		}
@@ -135,7 +131,6 @@ func (d *dual) prove(steps int) (price []float64, bound float64) {
 	if d.c.sampled != nil {
 		if sampled := lowerBound(d.c, d.c.sampled); sampled > bound {
 			price, bound = d.c.sampled, sampled
-			copy(d.bestPrice, price)
 		}
 	}
 	return price, bound

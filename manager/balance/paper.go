@@ -29,7 +29,7 @@ func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	if c.Hosts == 0 {
 		return r, nil
 	}
-	price := newDual(c, math.Inf(1)).climb(120)
+	price := newDual(c).climb(120)
 	r.Prices, r.Bound = price, lowerBound(c, price)
 	for range rounds {
 		next := Level(c, t, plan)
