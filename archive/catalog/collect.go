@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -108,46 +110,122 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 			}
 		}
 	}
-	old := now.Add(-opt.Delay)
-	m := &marks{store: c.lib.store, boundary: c.opt.Boundary, now: now, version: head.N, dryRun: opt.DryRun, sorter: c.newSorter()}
-	j := &judge{head: head, log: c.log, pinned: c.pinnedRuns(), claimed: claimed, index: opt.Index, old: old, report: report, sorter: c.newSorter()}
-	defer func() { err = errors.Join(err, m.sorter.Close(), j.sorter.Close()) }()
-	if err := m.read(ctx, old, func(version int64) error { return c.checkNotBehind(ctx, head, version) }); err != nil {
+	g := &collector{
+		catalog: c, opt: opt, report: report, head: head, now: now, old: now.Add(-opt.Delay),
+		pinned: c.pinnedRuns(), claimed: claimed, sorter: c.newSorter(),
+	}
+	defer func() { err = errors.Join(err, g.sorter.Close()) }()
+	if err := g.prepare(ctx); err != nil {
 		return err
 	}
-	if err := j.prepare(ctx); err != nil {
-		return err
-	}
-	sweep := &sweeper{catalog: c, head: head, marks: m, report: report}
 	for info, err := range c.collectable(ctx, opt.Index) {
 		if err != nil {
 			return err
 		}
 		report.Objects++
-		d := downed{Candidate: Candidate{Key: info.Key, Size: info.Size}}
-		if d.Reason, d.entries, err = j.of(ctx, info); err != nil {
-			return err
-		}
-		if d.Reason == "" {
-			continue
-		}
-		if err := sweep.take(ctx, d); err != nil {
+		if err := g.look(ctx, info); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(sweep.deleteDown(ctx), m.put(ctx)); err != nil {
+	if err := errors.Join(g.deleteDown(ctx), g.putMarks(ctx)); err != nil {
 		return err
 	}
-	return m.drop(ctx)
+	return g.dropLists(ctx)
+}
+
+// collector makes one collection. It goes through the objects in the order of their keys.
+type collector struct {
+	catalog *Catalog
+	opt     CollectOptions
+	report  *Collection
+	head    *state
+	now     time.Time
+	old     time.Time // an object or a list that was changed later is young
+
+	pinned  map[string]bool       // names of the runs that a snapshot reads
+	claimed func(key string) bool // see CollectOptions.Claims
+	needs   func(key string) bool // of the derived index
+
+	sorter *sortedrun.Sorter // rows "<object> <text>": marks and references
+	rows   *sortedrun.Merged // the rows of sorter that were not read yet
+
+	due   []string    // keys of the lists that are old enough
+	fresh []Candidate // to go into the next list
+	down  []downed    // to be erased in the catalog, then deleted
+}
+
+// prepare reads which objects are marked and which objects the catalog's entries name, and asks the
+// derived index what it needs.
+func (g *collector) prepare(ctx context.Context) (err error) {
+	if err := g.readLists(ctx); err != nil {
+		return err
+	}
+	if err := g.readEntries(ctx); err != nil {
+		return err
+	}
+	if g.rows, err = g.sorter.Rows(ctx); err == nil && g.opt.Index != nil {
+		g.needs, err = g.opt.Index.Needs(ctx)
+	}
+	return err
+}
+
+// look marks an object that nothing needs, leaves it until its mark is old enough, or deletes it.
+func (g *collector) look(ctx context.Context, info store.Info) error {
+	marked, refs, err := g.take(ctx, info.Key)
+	if err != nil {
+		return err
+	}
+	d := downed{Candidate: Candidate{Key: info.Key, Size: info.Size}}
+	if d.Reason, d.entries, err = g.judge(ctx, info, refs); err != nil {
+		return err
+	}
+	switch {
+	case d.Reason == "":
+		return nil
+	case marked == unmarked:
+		g.report.Condemned.add(d.Candidate)
+		return g.mark(ctx, d.Candidate)
+	case marked == markWait:
+		g.report.Waiting.add(d.Candidate)
+		return nil
+	case d.Reason == ReasonTakenDown:
+		if g.down = append(g.down, d); len(g.down) < perErase {
+			return nil
+		}
+		return g.deleteDown(ctx)
+	}
+	return g.delete(ctx, d.Candidate)
+}
+
+// take skips all rows up to an object's last row. It returns the object's mark, and the different
+// texts of its references, in order.
+func (g *collector) take(ctx context.Context, key string) (marked mark, refs []string, err error) {
+	for g.rows.Row() != nil {
+		at, text, _ := strings.Cut(string(g.rows.Row()), " ")
+		if at > key {
+			break
+		}
+		switch of := mark(text); {
+		case at != key:
+		case of == markDue || of == markWait:
+			marked = cmp.Or(marked, of) // markDue comes first
+		case len(refs) == 0 || refs[len(refs)-1] != text:
+			refs = append(refs, text)
+		}
+		if err := g.rows.Next(ctx); err != nil {
+			return "", nil, err
+		}
+	}
+	return marked, refs, nil
 }
 
 // checkNotBehind returns an error if the newest version is lower than known, the version in a list
 // of marked objects. Then versions are lost, and objects that they need seem unneeded.
-func (c *Catalog) checkNotBehind(ctx context.Context, head *state, known int64) error {
-	if known <= head.N {
+func (g *collector) checkNotBehind(ctx context.Context, known int64) error {
+	if known <= g.head.N {
 		return nil
 	}
-	newest, err := c.refresh(ctx) // another process may have appended versions
+	newest, err := g.catalog.refresh(ctx) // another process may have appended versions
 	if err != nil || newest.N >= known {
 		return err
 	}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,28 +90,29 @@ type retainer struct {
 	report     *Retained
 	expired    *sortedrun.Sorter // rows of expiries
 
-	key  []byte // of the host that is being read, with the table's name
-	rows []byte // of the host's entries, with newlines; empty if skip is true
-	skip bool   // no entry of the host may expire
+	host    string         // key of the host that is being read
+	entries []SegmentEntry // of the host that are not taken down; empty if skip is true
+	skip    bool           // no entry of the host may expire
 }
 
 // add takes the next row of the table of entries. It skips hosts whose entries may not expire.
 func (r *retainer) add(ctx context.Context, row []byte) error {
-	key := rowKey(row)
-	key = key[:bytes.LastIndexByte(key, ' ')]
-	if !bytes.Equal(key, r.key) {
+	host := hostOfRow(row)
+	if host == r.host && r.skip {
+		return nil
+	}
+	e, err := entryOfRow(row)
+	if err != nil {
+		return err
+	}
+	if host != r.host {
 		if err := r.end(ctx); err != nil {
 			return err
 		}
-		r.key = append(r.key[:0], key...)
-		published, err := publishedOfRow(row)
-		if err != nil {
-			return err
-		}
-		r.skip = !published.Before(r.report.Before) || r.tombstones.anyDown(string(key[len(tableHost):]))
+		r.host, r.skip = host, !e.Published.Before(r.report.Before) || r.tombstones.anyDown(host)
 	}
-	if !r.skip {
-		r.rows = append(append(r.rows, row...), '\n')
+	if !r.skip && !r.tombstones.cover(e) {
+		r.entries = append(r.entries, e)
 	}
 	return nil
 }
@@ -120,10 +120,8 @@ func (r *retainer) add(ctx context.Context, row []byte) error {
 // end decides which entries of the host expire. It always keeps the last entry, so that a host with
 // an archive has an edition, too.
 func (r *retainer) end(ctx context.Context) error {
-	entries, err := r.take()
-	if err != nil {
-		return err
-	}
+	entries := r.entries
+	r.entries = nil
 	old := 0
 	for old < len(entries) && entries[old].Published.Before(r.report.Before) {
 		old++
@@ -156,19 +154,4 @@ func (r *retainer) end(ctx context.Context) error {
 		r.report.Bytes += e.Length
 	}
 	return nil
-}
-
-// take returns the entries of the host that are not taken down, and forgets the host's rows.
-func (r *retainer) take() (entries []SegmentEntry, err error) {
-	for row := range bytes.Lines(r.rows) {
-		e, err := entryOfRow(bytes.TrimSuffix(row, []byte("\n")))
-		if err != nil {
-			return nil, err
-		}
-		if !r.tombstones.cover(e) {
-			entries = append(entries, e)
-		}
-	}
-	r.rows = r.rows[:0]
-	return entries, nil
 }

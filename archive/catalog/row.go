@@ -7,7 +7,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The tables. A run holds rows: lines of text "<table> <key> <JSON object>". Rows are ordered as
@@ -108,20 +107,6 @@ func entryOfRow(row []byte) (SegmentEntry, error) {
 	return l, nil
 }
 
-// objectOfRow returns the object of an entry. It does not decode the whole entry, because that
-// would take most of the time of a walk through all entries. In JSON a quote within a string has a
-// backslash before it, so the searched text occurs only as a name with its value.
-func objectOfRow(row []byte) (string, error) {
-	_, rest, found := bytes.Cut(row, []byte(`"object":"`))
-	object, _, ended := bytes.Cut(rest, []byte(`"`))
-	if found && ended && !bytes.ContainsRune(object, '\\') {
-		return string(object), nil
-	}
-	var of struct{ Object string }
-	err := rowValue(row, &of)
-	return of.Object, err
-}
-
 // checkKeyText returns an error if a text cannot be part of a row's key.
 func checkKeyText(what, s string) error {
 	if s == "" {
@@ -143,19 +128,4 @@ func seqOfRow(row []byte) (int64, error) {
 		return 0, fmt.Errorf("row %q has no sequence number: %w", key, ErrCorrupt)
 	}
 	return seq, nil
-}
-
-// publishedOfRow returns the time of an entry's publication, without decoding the whole entry.
-func publishedOfRow(row []byte) (time.Time, error) {
-	const name = `"published":"`
-	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))
-	text, _, ended := bytes.Cut(rest, []byte(`"`))
-	if found && ended {
-		if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
-			return t, nil
-		}
-	}
-	var of struct{ Published time.Time }
-	err := rowValue(row, &of)
-	return of.Published, err
 }
