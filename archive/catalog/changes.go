@@ -46,13 +46,18 @@ func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limi
 func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
 	last = since
 	err = s.follow(ctx, since, func(f *follower) (more bool, err error) {
-		if f.entry.Kind == kindMerge {
-			return true, nil
+		more, err = f.changes(ctx, prefix, func(c Change) bool {
+			if len(changes) == limit {
+				last = c.Seq - 1
+				return false
+			}
+			changes = append(changes, c)
+			return true
+		})
+		if more {
+			last = f.entry.NextSeq - 1
 		}
-		f.since, f.prefix, f.limit = last, prefix, limit-len(changes)
-		some, err := f.follow(ctx)
-		changes, last = append(changes, some...), f.last
-		return len(changes) < limit, err
+		return more && len(changes) < limit, err
 	})
 	return changes, last, err
 }
@@ -101,116 +106,110 @@ func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error)
 	return int64(n) + 1, failed
 }
 
-// follower reads the events of one version.
+// follower reads the events of one version after a sequence number, in order. Its methods call
+// yield with each event until yield returns false; then they return false, too.
 type follower struct {
 	snapshot *Snapshot
 	entry    *logEntry
-	run      *run // that the version added
 	since    int64
-	prefix   string
-	limit    int
-
-	last int64 // the last sequence number that was covered
 }
 
-// open sets f.run.
-func (f *follower) open(ctx context.Context) (err error) {
-	f.run, err = f.snapshot.catalog.lib.open(ctx, f.entry.Added)
-	return err
+// open opens the run that the version added.
+func (f *follower) open(ctx context.Context) (*run, error) {
+	return f.snapshot.catalog.lib.open(ctx, f.entry.Added)
 }
 
-func (f *follower) follow(ctx context.Context) ([]Change, error) {
-	f.last = f.entry.NextSeq - 1
-	if err := f.open(ctx); err != nil {
-		return nil, err
+// changes yields the events of the hosts whose keys begin with prefix, without entries that are
+// taken down, hidden or expired.
+func (f *follower) changes(ctx context.Context, prefix string, yield func(Change) bool) (more bool, err error) {
+	if f.entry.Kind == kindMerge {
+		return true, nil
+	}
+	r, err := f.open(ctx)
+	if err != nil {
+		return false, err
 	}
 	switch f.entry.Kind {
 	case kindPublish:
-		return f.entries(ctx)
+		return f.entries(ctx, r, prefix, yield)
 	case kindExpire:
-		return f.expiries(ctx)
+		return f.expiries(ctx, r, prefix, yield)
 	}
-	return f.tombstones(ctx)
+	return f.tombstones(ctx, r, prefix, yield)
 }
 
 func (f *follower) change(seq int64) Change {
 	return Change{Seq: seq, Version: f.entry.N, At: f.entry.At}
 }
 
-// entries returns a publication's entries. Their rows are in the order of sequence numbers, so the
+// entries yields a publication's entries. Their rows are in the order of sequence numbers, so the
 // blocks' numbers of rows tell in which block to begin.
-func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
-	entries := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
+func (f *follower) entries(ctx context.Context, r *run, prefix string, yield func(Change) bool) (more bool, err error) {
+	entries := r.Rows - r.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
 	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-entries))
-	for l, err := range f.snapshot.entriesOf(ctx, f.run.from(ctx, skip, tableHost+f.prefix)) {
-		if err != nil {
-			return nil, err
-		}
-		if l.Seq <= f.since {
-			continue
-		}
-		if len(changes) == f.limit {
-			f.last = l.Seq - 1
-			break
-		}
-		at := f.change(l.Seq)
-		at.Entry = &l
-		changes = append(changes, at)
-	}
-	return changes, nil
+	return f.each(f.snapshot.entriesOf(ctx, r.from(ctx, skip, tableHost+prefix)), yield)
 }
 
-// expiries returns the events of a version that has only expiries. The rows do not contain the
-// expiries' sequence numbers, but are in their order.
-func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
-	first := f.entry.NextSeq - f.run.Rows
-	skip := max(0, f.since+1-first)
-	seq := first + skip
-	for row, err := range f.run.from(ctx, skip, "") {
+// each yields those of the entries that come after f.since.
+func (f *follower) each(entries iter.Seq2[SegmentEntry, error], yield func(Change) bool) (more bool, err error) {
+	for l, err := range entries {
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if beginsWith(row, tableExpired+f.prefix) {
-			if len(changes) == f.limit {
-				f.last = seq - 1
-				break
-			}
+		c := f.change(l.Seq)
+		c.Entry = &l
+		if l.Seq > f.since && !yield(c) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// expiries yields the events of a version that has only expiries. The rows do not contain the
+// expiries' sequence numbers, but are in their order.
+func (f *follower) expiries(ctx context.Context, r *run, prefix string, yield func(Change) bool) (more bool, err error) {
+	first := f.entry.NextSeq - r.Rows
+	skip := max(0, f.since+1-first)
+	c := f.change(first + skip)
+	for row, err := range r.from(ctx, skip, "") {
+		if err != nil {
+			return false, err
+		}
+		if beginsWith(row, tableExpired+prefix) {
 			e, err := expiryOfRow(row)
 			if err != nil {
-				return nil, err
+				return false, err
 			}
-			at := f.change(seq)
-			at.Expiry = &e
-			changes = append(changes, at)
+			c.Expiry = &e
+			if !yield(c) {
+				return false, nil
+			}
 		}
-		seq++
+		c.Seq++
 	}
-	return changes, nil
+	return true, nil
 }
 
-// tombstones returns the events of a version that has only tombstones. They are few.
-func (f *follower) tombstones(ctx context.Context) (changes []Change, err error) {
-	for row, err := range scan(ctx, []*run{f.run}, tableTombstone+f.prefix) {
+// tombstones yields the events of a version that has only tombstones. They are few.
+func (f *follower) tombstones(ctx context.Context, r *run, prefix string, yield func(Change) bool) (more bool, err error) {
+	var changes []Change
+	for row, err := range scan(ctx, []*run{r}, tableTombstone+prefix) {
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		var t Tombstone
 		seq, err := seqOfRow(row)
 		if err := errors.Join(err, rowValue(row, &t)); err != nil {
-			return nil, err
+			return false, err
 		}
 		if seq > f.since {
-			at := f.change(seq)
-			at.Tombstone = &t
-			changes = append(changes, at)
+			c := f.change(seq)
+			c.Tombstone = &t
+			changes = append(changes, c)
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
-	if len(changes) > f.limit {
-		changes = changes[:f.limit]
-		f.last = changes[f.limit-1].Seq
-	}
-	return changes, nil
+	return !slices.ContainsFunc(changes, func(c Change) bool { return !yield(c) }), nil
 }
 
 // from walks the run's rows that begin with prefix, without its first n rows.

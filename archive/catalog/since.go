@@ -31,47 +31,18 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 		if f.entry.Kind != kindPublish && f.entry.Kind != kindErase {
 			return true, nil
 		}
-		if err := f.open(ctx); err != nil {
-			return false, err
-		}
-		if f.entry.Kind == kindErase {
-			return f.eachErasure(ctx, yield)
-		}
-		return f.eachLasting(ctx, yield)
-	})
-}
-
-// eachLasting yields the entries of a publication that are neither erased nor expired.
-func (f *follower) eachLasting(ctx context.Context, yield func(Change) bool) (more bool, err error) {
-	skip := func(l SegmentEntry) bool {
-		return l.Seq <= f.since || f.snapshot.catalog.current().tombstones.erased([]SegmentEntry{l})
-	}
-	for l, err := range f.snapshot.unexpired(ctx, pass(ctx, []*run{f.run}, tableHost), skip) {
+		r, err := f.open(ctx)
 		if err != nil {
 			return false, err
 		}
-		at := f.change(l.Seq)
-		at.Entry = &l
-		if !yield(at) {
-			return false, nil
+		if f.entry.Kind == kindErase {
+			return f.tombstones(ctx, r, "", func(c Change) bool { return c.Tombstone.Act != Erase || yield(c) })
 		}
-	}
-	return true, nil
-}
-
-// eachErasure yields the erasures of a version that has only tombstones.
-func (f *follower) eachErasure(ctx context.Context, yield func(Change) bool) (more bool, err error) {
-	f.limit = int(f.run.Rows)
-	erased, err := f.tombstones(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, c := range erased {
-		if c.Tombstone.Act == Erase && !yield(c) {
-			return false, nil
+		skip := func(l SegmentEntry) bool {
+			return l.Seq <= since || s.catalog.current().tombstones.erased([]SegmentEntry{l})
 		}
-	}
-	return true, nil
+		return f.each(s.unexpired(ctx, pass(ctx, []*run{r}, tableHost), skip), yield)
+	})
 }
 
 // Expired walks all expiries up to the version, in the order of their hosts' keys.
