@@ -13,7 +13,7 @@ import (
 func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) ([]Child, error) {
 	runs, err := s.live()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("catalog: directory %q: %w", path, err)
 	}
 	d := directory{snapshot: s, table: openTable(runs), prefix: tableSummary + keyOfPath(path)}
 	start := d.prefix

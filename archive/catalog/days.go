@@ -31,15 +31,11 @@ const Over = 30 * time.Minute
 // in the catalog's zone. If a day ends while a publication's run is built, the publication gets a
 // new name. Its version is appended within a third of Over or not at all.
 func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, complete bool, err error) {
-	runs, err := s.live()
-	if err != nil {
-		return since, false, err
-	}
 	if end, err := s.DayEnd(day); err == nil {
 		since = end.Add(Over).UTC()
 		complete = !s.catalog.opt.Now().Before(since)
 	}
-	for e, err := range valuesOf[Edition](scanFrom(ctx, runs, tableEdition, tableEdition+day+"z")) {
+	for e, err := range valuesOf[Edition](s.scan(ctx, tableEdition, tableEdition+day+"z")) {
 		if err != nil {
 			return since, false, fmt.Errorf("catalog: editions after %s: %w", day, err)
 		}

@@ -21,11 +21,7 @@ func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
 
 // editionsNamed returns the editions whose names begin with prefix, in the order of publication.
 func (s *Snapshot) editionsNamed(ctx context.Context, prefix string) (editions []Edition, err error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
-	for e, err := range valuesOf[Edition](scan(ctx, runs, tableEdition+prefix)) {
+	for e, err := range valuesOf[Edition](s.scan(ctx, tableEdition+prefix, "")) {
 		if err != nil {
 			return nil, err
 		}
@@ -95,16 +91,10 @@ func (s *Snapshot) EditionSizes(ctx context.Context, name, prefix string) iter.S
 			yield(HostSize{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
-		for row, err := range pass(ctx, []*run{r}, tableSummary+prefix) {
-			var h HostSize
-			if err == nil {
-				h.Key = hostOfRow(row)
-				h.Bytes, err = bytesOfSummary(row)
-			}
-			if !yield(h, err) || err != nil {
-				return
-			}
-		}
+		decoded(pass(ctx, []*run{r}, tableSummary+prefix), func(row []byte) (HostSize, error) {
+			bytes, err := bytesOfSummary(row)
+			return HostSize{hostOfRow(row), bytes}, err
+		})(yield)
 	}
 }
 
@@ -149,16 +139,12 @@ type PublishedBatch struct {
 // Batches returns up to limit published batches whose IDs sort behind the ID after, in the order of
 // their IDs: by robot, then by time. A limit of 0 or less means all.
 func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]PublishedBatch, error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
 	start := tableBatch
 	if after != "" {
 		start += after + "!" // sorts behind the space that ends the key
 	}
 	var batches []PublishedBatch
-	for b, err := range valuesOf[batchRow](scanFrom(ctx, runs, tableBatch, start)) {
+	for b, err := range valuesOf[batchRow](s.scan(ctx, tableBatch, start)) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: batches: %w", err)
 		}

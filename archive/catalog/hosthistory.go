@@ -30,16 +30,13 @@ type History struct {
 // History returns the history of a host. It includes taken-down entries and entries that the
 // snapshot's veil hides. Callers must show taken-down entries to nobody.
 func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
 	h := &History{key: Key(host), dayAt: s.DayAt}
+	var err error
 	if h.stones, err = s.Takedowns(ctx, host); err != nil {
 		return nil, err
 	}
-	expired := openExpiries(runs)
-	for row, err := range scan(ctx, runs, tableHost+h.key+" ") {
+	expired := openExpiries(s.state.runs)
+	for row, err := range s.scan(ctx, tableHost+h.key+" ", "") {
 		var e SegmentEntry
 		gone := false
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (r Restriction) Ended() bool { return len(r.Value) == 0 }
 // record with the same value, so the call may be repeated.
 func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
-		have, err := readRestrictions(ctx, head.runs)
+		have, err := readRestrictions(scan(ctx, head.runs, tableRestriction))
 		if err != nil {
 			return nil, err
 		}
@@ -68,24 +69,16 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 // Restrictions returns the last record of each restriction, in force or ended, in the order of
 // recording.
 func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
-	last, err := readRestrictions(ctx, runs)
+	last, err := readRestrictions(s.scan(ctx, tableRestriction, ""))
 	return slices.SortedFunc(maps.Values(last), func(a, b Restriction) int { return cmp.Compare(a.Seq, b.Seq) }), err
 }
 
 // readRestrictions returns the last record of each restriction, by kind and name.
-func readRestrictions(ctx context.Context, runs []*run) (map[[2]string]Restriction, error) {
+func readRestrictions(rows iter.Seq2[[]byte, error]) (map[[2]string]Restriction, error) {
 	last := make(map[[2]string]Restriction)
-	for row, err := range scan(ctx, runs, tableRestriction) {
+	for r, err := range decoded(rows, restrictionOfRow) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: restrictions: %w", err)
-		}
-		r, err := restrictionOfRow(row)
-		if err != nil {
-			return nil, err
 		}
 		last[[2]string{r.Kind, r.Name}] = r
 	}

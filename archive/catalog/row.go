@@ -72,11 +72,16 @@ func rowValue(row []byte, v any) error {
 
 // valuesOf decodes the values of rows. It ends with the first error.
 func valuesOf[T any](rows iter.Seq2[[]byte, error]) iter.Seq2[T, error] {
+	return decoded(rows, func(row []byte) (v T, err error) { return v, rowValue(row, &v) })
+}
+
+// decoded decodes rows. It ends with the first error.
+func decoded[T any](rows iter.Seq2[[]byte, error], decode func(row []byte) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for row, err := range rows {
 			var v T
 			if err == nil {
-				err = rowValue(row, &v)
+				v, err = decode(row)
 			}
 			if !yield(v, err) || err != nil {
 				return

@@ -47,22 +47,7 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 
 // Expired walks all expiries up to the version, in the order of their hosts' keys.
 func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
-	return func(yield func(Expiry, error) bool) {
-		runs, err := s.live()
-		if err != nil {
-			yield(Expiry{}, err)
-			return
-		}
-		for row, err := range pass(ctx, runs, tableExpired) {
-			var e Expiry
-			if err == nil {
-				e, err = expiryOfRow(row)
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
+	return decoded(s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return pass(ctx, runs, tableExpired) }), expiryOfRow)
 }
 
 // RecordDigest returns the SHA-256 of the record of version n, in hexadecimal, or ErrNotExist. Each

@@ -47,9 +47,26 @@ func (s *Snapshot) live() ([]*run, error) {
 	// Compare wall clocks, too: the monotonic clock stops while the machine sleeps.
 	now := time.Now()
 	if !s.expires.IsZero() && (now.After(s.expires) || now.Round(0).After(s.expires.Round(0))) {
-		return nil, fmt.Errorf("catalog: version %d: %w", s.state.N, ErrExpired)
+		return nil, fmt.Errorf("version %d: %w", s.state.N, ErrExpired)
 	}
 	return s.state.runs, nil
+}
+
+// rows walks the rows that read finds in the runs of the version, or yields ErrExpired.
+func (s *Snapshot) rows(read func(runs []*run) iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		runs, err := s.live()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		read(runs)(yield)
+	}
+}
+
+// scan walks the version's rows that begin with prefix and are at or behind start.
+func (s *Snapshot) scan(ctx context.Context, prefix, start string) iter.Seq2[[]byte, error] {
+	return s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return scanFrom(ctx, runs, prefix, start) })
 }
 
 // Version returns the number of the version. In version 0 nothing is published.
@@ -107,13 +124,9 @@ func (s *Snapshot) unexpired(ctx context.Context, rows iter.Seq2[[]byte, error],
 // Host returns a host's entries in the order of publication, without hidden, taken-down and expired
 // entries.
 func (s *Snapshot) Host(ctx context.Context, host string) ([]SegmentEntry, error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
 	prefix := tableHost + Key(host) + " "
 	var entries []SegmentEntry
-	for l, err := range s.entries(ctx, runs, prefix, prefix) {
+	for l, err := range s.entriesOf(ctx, s.scan(ctx, prefix, prefix)) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: host %s: %w", host, err)
 		}
@@ -133,7 +146,7 @@ func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]Seg
 func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit int) ([]HostInfo, error) {
 	runs, err := s.live()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("catalog: hosts under %q: %w", surtPrefix, err)
 	}
 	start := surtPrefix
 	if after != "" {
@@ -179,11 +192,7 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 
 // lookUp decodes the value of the row with this key, and reports whether the row exists.
 func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
-	runs, err := s.live()
-	if err != nil {
-		return false, err
-	}
-	for row, err := range scan(ctx, runs, key+" ") {
+	for row, err := range s.scan(ctx, key+" ", "") {
 		if err != nil {
 			return false, err
 		}
@@ -199,16 +208,11 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 // holds one block of each run in memory.
 func (s *Snapshot) Entries(ctx context.Context, surtPrefix, after string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
-		runs, err := s.live()
-		if err != nil {
-			yield(SegmentEntry{}, err)
-			return
-		}
 		start := tableHost + surtPrefix
 		if after != "" {
 			start = max(start, tableHost+after+"!")
 		}
-		rows := func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, tableHost+surtPrefix, start, yield) }
+		rows := s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return passFrom(ctx, runs, tableHost+surtPrefix, start) })
 		for l, err := range s.entriesOf(ctx, rows) {
 			if err != nil {
 				err = fmt.Errorf("catalog: entries under %q: %w", surtPrefix, err)

@@ -92,13 +92,16 @@ func publishedOfSummary(row []byte) (time.Time, error) {
 // each host over all runs. table is the table to read: that of summaries, or that of entries to
 // check the summaries.
 func summaries(ctx context.Context, runs []*run, table, prefix, start string) iter.Seq2[summary, error] {
+	decode := summaryOfRow
+	if table == tableHost {
+		decode = func(row []byte) (summary, error) {
+			l, err := entryOfRow(row)
+			return summaryOf(l), err
+		}
+	}
 	return func(yield func(summary, error) bool) {
 		var s summary // of the host that is read
-		for row, err := range scanFrom(ctx, runs, table+prefix, table+start) {
-			var next summary
-			if err == nil {
-				next, err = summaryFrom(table, row)
-			}
+		for next, err := range decoded(scanFrom(ctx, runs, table+prefix, table+start), decode) {
 			if err != nil {
 				yield(summary{}, err)
 				return
@@ -129,14 +132,6 @@ func bytesOfSummary(row []byte) (int64, error) {
 	}
 	s, err := summaryOfRow(row)
 	return s.Bytes, err
-}
-
-func summaryFrom(table string, row []byte) (summary, error) {
-	if table == tableSummary {
-		return summaryOfRow(row)
-	}
-	l, err := entryOfRow(row)
-	return summaryOf(l), err
 }
 
 // putSummaries adds a summary of each host in the runs that w merges.

@@ -96,7 +96,12 @@ func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[
 
 // pass is like scan, for a walk that reads each row once. It caches no blocks.
 func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
+	return passFrom(ctx, runs, prefix, prefix)
+}
+
+// passFrom is pass for the rows at or behind start.
+func passFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, start, yield) }
 }
 
 // scan yields the rows that begin with prefix and are at or behind start.

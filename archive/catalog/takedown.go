@@ -97,7 +97,7 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 	}
 	runs, err := s.live()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("catalog: take-downs: %w", err)
 	}
 	var all []Tombstone
 	for t, err := range eachTombstone(ctx, runs, key) {
