@@ -28,51 +28,52 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 	if err != nil {
 		return nil, err
 	}
-	verify := opt.Verify
-	if verify == nil {
-		verify = compareDigest(st)
+	if opt.Verify == nil {
+		opt.Verify = compareDigest(st)
 	}
-	report := &Report{Problems: []Problem{}, damaged: opt.Damaged}
-	if report.damaged == nil {
-		report.damaged = func(string, bool) {}
+	if opt.Damaged == nil {
+		opt.Damaged = func(string, bool) {}
 	}
-	objects := &objectCheck{store: st, index: opt.Index, report: report, sorter: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare)}
 	f := &fsck{
-		log: newLogbook(st), lib: lib, objects: objects, report: report,
-		runs:     &runCheck{lib: lib, objects: objects, report: report},
-		segments: &segmentCheck{store: st, deep: opt.Deep, verify: verify, tombstones: make(tombstones), objects: objects, report: report},
+		opt: opt, log: newLogbook(st), lib: lib, report: &Report{Problems: []Problem{}, damaged: opt.Damaged},
+		tombstones: make(tombstones), needed: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare),
 	}
-	defer func() { err = errors.Join(err, objects.sorter.Close()) }()
-	if err := f.checkLog(ctx); err != nil {
+	defer func() { err = errors.Join(err, f.needed.Close()) }()
+	if err := f.check(ctx); err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
-	if opt.Index != nil {
-		err := opt.Index.Check(ctx, opt.Deep, objects.needWhole, func(where, detail string) {
-			report.problem(where, "%s", detail)
-			report.suspect(f.last)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("fsck: %w", err)
-		}
-	}
-	if err := objects.check(ctx); err != nil {
-		return nil, fmt.Errorf("fsck: %w", err)
-	}
-	return report, nil
+	return f.report, nil
 }
 
-// fsck checks the log and the runs that it names.
+// fsck is the state of one Fsck.
 type fsck struct {
-	log      logbook
-	lib      *library
-	runs     *runCheck
-	segments *segmentCheck
-	objects  *objectCheck
-	report   *Report
+	opt    FsckOptions
+	log    logbook
+	lib    *library
+	report *Report
+	needed *sortedrun.Sorter // rows "<key> <end> <start>": the ranges of objects that are needed
 
-	last      int64         // the last version; 0 if there is none or it cannot be read
-	live      []*run        // the last version's runs, as far as they can be opened
-	published sortedrun.Sum // of the runs that all versions except merges added
+	last       int64         // the last version; 0 if there is none or it cannot be read
+	live       []*run        // the last version's runs, as far as they can be opened
+	tombstones tombstones    // of the last version
+	published  sortedrun.Sum // of the runs that all versions except merges added
+}
+
+// check checks the log with the runs that it names, the derived index, and the objects.
+func (f *fsck) check(ctx context.Context) error {
+	if err := f.checkLog(ctx); err != nil {
+		return err
+	}
+	if f.opt.Index != nil {
+		err := f.opt.Index.Check(ctx, f.opt.Deep, f.needWhole, func(where, detail string) {
+			f.report.problem(where, "%s", detail)
+			f.report.suspect(f.last)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.checkObjects(ctx)
 }
 
 // checkLog reads the log from its beginning, and with each version the run that it added.
@@ -95,10 +96,10 @@ func (f *fsck) checkLog(ctx context.Context) error {
 			continue
 		}
 		f.report.Versions++
-		if err := f.objects.needWhole(versionKey(n), 0); err != nil {
+		if err := f.needWhole(versionKey(n), 0); err != nil {
 			return err
 		}
-		checkChain(f.report, prev, e)
+		f.checkChain(prev, e)
 		if err := f.checkAdded(ctx, e); err != nil {
 			return err
 		}
@@ -144,20 +145,20 @@ func (f *fsck) open(ctx context.Context, last *logEntry) error {
 		if err != nil {
 			break
 		}
-		f.segments.tombstones.apply(t)
+		f.tombstones.apply(t)
 	}
 	return ctx.Err()
 }
 
 // checkChain compares a version with the version before.
-func checkChain(report *Report, prev, e *logEntry) {
+func (f *fsck) checkChain(prev, e *logEntry) {
 	key := versionKey(e.N)
 	if prev.N+1 == e.N && e.Prev != prev.digest {
-		report.problem(key, "says that the version before has SHA-256 %q, it has %q", e.Prev, prev.digest)
-		report.suspect(prev.N)
+		f.report.problem(key, "says that the version before has SHA-256 %q, it has %q", e.Prev, prev.digest)
+		f.report.suspect(prev.N)
 	}
 	if e.NextSeq < prev.NextSeq || e.Token < prev.Token {
-		report.problem(key, "next sequence number %d and token %d fall behind the version before, %d and %d",
+		f.report.problem(key, "next sequence number %d and token %d fall behind the version before, %d and %d",
 			e.NextSeq, e.Token, prev.NextSeq, prev.Token)
 	}
 	if prev.N+1 != e.N {
@@ -169,18 +170,18 @@ func checkChain(report *Report, prev, e *logEntry) {
 	}
 	for _, name := range e.Merged {
 		if !want[name] {
-			report.problem(key, "merges run %s, which the version before does not have", name)
+			f.report.problem(key, "merges run %s, which the version before does not have", name)
 		}
 		delete(want, name)
 	}
 	for _, r := range e.Runs {
 		if !want[r.Name] {
-			report.problem(key, "names run %s, which neither it nor the version before has added", r.Name)
+			f.report.problem(key, "names run %s, which neither it nor the version before has added", r.Name)
 		}
 		delete(want, r.Name)
 	}
 	for name := range want {
-		report.problem(key, "drops run %s without merging it", name)
+		f.report.problem(key, "drops run %s without merging it", name)
 	}
 }
 
@@ -190,8 +191,8 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	if e.Kind == kindMerge {
 		return nil
 	}
-	v := &versionCheck{segments: f.segments, report: f.report, entry: e, perBatch: make(map[string]int64), expired: openExpiries(f.live)}
-	sum, err := f.runs.check(ctx, e, e.Added, func(row []byte) error { return v.row(ctx, row) })
+	v := &versionCheck{fsck: f, entry: e, perBatch: make(map[string]int64), expired: openExpiries(f.live)}
+	sum, err := f.checkRun(ctx, e, e.Added, func(row []byte) error { return v.row(ctx, row) })
 	if err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
 	var live sortedrun.Sum
 	for _, ref := range last.Runs {
-		sum, err := f.runs.check(ctx, last, ref, nil)
+		sum, err := f.checkRun(ctx, last, ref, nil)
 		if err != nil {
 			return err
 		}

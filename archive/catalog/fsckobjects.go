@@ -10,27 +10,19 @@ import (
 	"sheaf/archive/store"
 )
 
-// objectCheck compares the objects that versions need with the objects in the store.
-type objectCheck struct {
-	store  store.Store
-	index  DerivedIndex // nil: none
-	report *Report
-	sorter *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
-}
-
 // need notes that an object's bytes from start up to end are needed. Only empty ranges of one
 // object may overlap. For an object that may be missing, start and end are -1.
-func (o *objectCheck) need(key string, start, end int64) error {
+func (f *fsck) need(key string, start, end int64) error {
 	if err := store.CheckKey(key); err != nil {
-		o.report.problem(key, "%v", err)
+		f.report.problem(key, "%v", err)
 		return nil
 	}
-	return o.sorter.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
+	return f.needed.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
 }
 
 // needWhole notes that an object of at least this size is needed. It may be called several times
 // for an object.
-func (o *objectCheck) needWhole(key string, size int64) error { return o.need(key, size, size) }
+func (f *fsck) needWhole(key string, size int64) error { return f.need(key, size, size) }
 
 // IncomingPrefix begins the keys of batches that are not published yet. Only ingest puts and
 // deletes these objects.
@@ -50,40 +42,40 @@ var keptPrefixes = []string{
 	listPrefix,
 }
 
-// check compares the ranges that were noted with the store's listing. Both are in the order of
+// checkObjects compares the ranges that were noted with the store's listing. Both are in the order of
 // their keys.
-func (o *objectCheck) check(ctx context.Context) error {
-	needed, err := o.sorter.Rows(ctx)
+func (f *fsck) checkObjects(ctx context.Context) error {
+	needed, err := f.needed.Rows(ctx)
 	if err != nil {
 		return err
 	}
-	for info, err := range o.store.List(ctx, "", "") {
+	for info, err := range f.lib.store.List(ctx, "", "") {
 		if err != nil {
 			return err
 		}
 		for needed.Row() != nil && neededKey(needed.Row()) < info.Key {
-			if err := o.take(ctx, needed, nil); err != nil {
+			if err := f.takeNeeded(ctx, needed, nil); err != nil {
 				return err
 			}
 		}
-		o.report.Objects++
+		f.report.Objects++
 		switch {
 		case needed.Row() != nil && neededKey(needed.Row()) == info.Key:
-			if err := o.take(ctx, needed, &info); err != nil {
+			if err := f.takeNeeded(ctx, needed, &info); err != nil {
 				return err
 			}
-		case o.index != nil && strings.HasPrefix(info.Key, o.index.Prefix()):
-			o.report.LeftOver++
-			o.report.LeftOverBytes += info.Size
+		case f.opt.Index != nil && strings.HasPrefix(info.Key, f.opt.Index.Prefix()):
+			f.report.LeftOver++
+			f.report.LeftOverBytes += info.Size
 		case !slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(info.Key, p) }):
-			o.report.OrphanBytes += info.Size
-			if o.report.Orphans++; len(o.report.OrphanKeys) < maxListed {
-				o.report.OrphanKeys = append(o.report.OrphanKeys, info.Key)
+			f.report.OrphanBytes += info.Size
+			if f.report.Orphans++; len(f.report.OrphanKeys) < maxListed {
+				f.report.OrphanKeys = append(f.report.OrphanKeys, info.Key)
 			}
 		}
 	}
 	for needed.Row() != nil {
-		if err := o.take(ctx, needed, nil); err != nil {
+		if err := f.takeNeeded(ctx, needed, nil); err != nil {
 			return err
 		}
 	}
@@ -95,9 +87,9 @@ func neededKey(row []byte) string {
 	return key
 }
 
-// take reads all rows of one key. It checks that the ranges do not overlap, and that the object is
+// takeNeeded reads all rows of one key. It checks that the ranges do not overlap, and that the object is
 // large enough for all of them. info is nil if the store has no such object.
-func (o *objectCheck) take(ctx context.Context, needed *sortedrun.Merged, info *store.Info) error {
+func (f *fsck) takeNeeded(ctx context.Context, needed *sortedrun.Merged, info *store.Info) error {
 	key := neededKey(needed.Row())
 	var bytes int64
 	for needed.Row() != nil && neededKey(needed.Row()) == key {
@@ -106,7 +98,7 @@ func (o *objectCheck) take(ctx context.Context, needed *sortedrun.Merged, info *
 			return err
 		}
 		if start < bytes && start < end {
-			o.report.problem(key, "two segments overlap: one ends at %d, another is from %d to %d", bytes-1, start-1, end-1)
+			f.report.problem(key, "two segments overlap: one ends at %d, another is from %d to %d", bytes-1, start-1, end-1)
 		}
 		bytes = end
 		if err := needed.Next(ctx); err != nil {
@@ -116,9 +108,9 @@ func (o *objectCheck) take(ctx context.Context, needed *sortedrun.Merged, info *
 	bytes--
 	switch {
 	case info == nil && bytes >= 0:
-		o.report.problem(key, "is missing")
+		f.report.problem(key, "is missing")
 	case info != nil && info.Size < bytes:
-		o.report.problem(key, "has %d bytes, the catalog refers to %d", info.Size, bytes)
+		f.report.problem(key, "has %d bytes, the catalog refers to %d", info.Size, bytes)
 	}
 	return nil
 }

@@ -14,42 +14,36 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// runCheck compares runs with their descriptions in the versions' records.
-type runCheck struct {
-	lib     *library
-	objects *objectCheck
-	report  *Report
+// runProblem reports a problem of a run. If the run differs from its version's record, that record
+// may be damaged instead of the run.
+func (f *fsck) runProblem(version *logEntry, ref runRef, format string, args ...any) {
+	f.report.problem(ref.Name, format, args...)
+	f.report.suspect(version.N)
 }
 
-// problem reports a problem of a run. If the run differs from its version's record, that record may
-// be damaged instead of the run.
-func (c *runCheck) problem(version *logEntry, ref runRef, format string, args ...any) {
-	c.report.problem(ref.Name, format, args...)
-	c.report.suspect(version.N)
-}
-
-// failed reports err as a problem of a run, unless err is nil. It returns whether err is an error.
-func (c *runCheck) failed(version *logEntry, ref runRef, err error) bool {
+// runFailed reports err as a problem of a run, unless err is nil. It returns whether err is an
+// error.
+func (f *fsck) runFailed(version *logEntry, ref runRef, err error) bool {
 	if err != nil {
-		c.problem(version, ref, "%v", err)
+		f.runProblem(version, ref, "%v", err)
 	}
 	return err != nil
 }
 
-// check reads a whole run of a version, and checks the digest, the block index, every block and the
-// order of the rows. It calls each for every row, unless each is nil. The sum does not include
+// checkRun reads a whole run of a version, and checks the digest, the block index, every block and
+// the order of the rows. It calls each for every row, unless each is nil. The sum does not include
 // summaries, because each merge makes them anew.
-func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum sortedrun.Sum, err error) {
-	if err := c.objects.needWhole(ref.Name, ref.Size); err != nil {
+func (f *fsck) checkRun(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum sortedrun.Sum, err error) {
+	if err := f.needWhole(ref.Name, ref.Size); err != nil {
 		return sum, err
 	}
-	c.report.Runs++
-	r, err := c.lib.open(ctx, ref)
-	if c.failed(version, ref, err) {
+	f.report.Runs++
+	r, err := f.lib.open(ctx, ref)
+	if f.runFailed(version, ref, err) {
 		return sum, ctx.Err()
 	}
-	object, err := c.lib.store.Open(ctx, ref.Name, 0, ref.Size)
-	if c.failed(version, ref, err) {
+	object, err := f.lib.store.Open(ctx, ref.Name, 0, ref.Size)
+	if f.runFailed(version, ref, err) {
 		return sum, ctx.Err()
 	}
 	defer object.Close()
@@ -58,16 +52,16 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 	var last []byte
 	tables := make(map[string]int64)
 	for i, b := range r.blocks {
-		rows, err := c.readBlock(body, b)
+		rows, err := f.readBlock(body, b)
 		if err != nil {
-			c.problem(version, ref, "block %d at %d: %v", i, b.offset, err)
+			f.runProblem(version, ref, "block %d at %d: %v", i, b.offset, err)
 			return sum, ctx.Err()
 		}
 		for row := range bytes.Lines(rows) {
 			row = bytes.TrimSuffix(row, []byte("\n"))
 			key := rowKey(row)
 			if bytes.Compare(key, last) <= 0 {
-				c.problem(version, ref, "block %d at %d: row %q after %q", i, b.offset, key, last)
+				f.runProblem(version, ref, "block %d at %d: row %q after %q", i, b.offset, key, last)
 			}
 			last = append(last[:0], key...)
 			table := string(key[:min(2, len(key))])
@@ -81,35 +75,35 @@ func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, eac
 			}
 		}
 	}
-	if _, err := io.Copy(io.Discard, body); c.failed(version, ref, err) {
+	if _, err := io.Copy(io.Discard, body); f.runFailed(version, ref, err) {
 		return sum, ctx.Err()
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
-		c.problem(version, ref, "SHA-256 is %s, the version says %s", got, ref.SHA256)
+		f.runProblem(version, ref, "SHA-256 is %s, the version says %s", got, ref.SHA256)
 	}
-	c.compareCounts(version, ref, sum.Rows+tables[tableSummary], tables)
-	c.failed(version, ref, checkSummaries(ctx, r))
+	f.compareCounts(version, ref, sum.Rows+tables[tableSummary], tables)
+	f.runFailed(version, ref, checkSummaries(ctx, r))
 	return sum, ctx.Err()
 }
 
 // compareCounts compares a run's numbers of rows, summaries, tombstones and expiries with the
 // numbers in the version's record.
-func (c *runCheck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
+func (f *fsck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
 	if s := tables[tableSummary]; rows != ref.Rows || s != ref.Summaries {
-		c.problem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)
+		f.runProblem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)
 	}
 	if t, x := tables[tableTombstone], tables[tableExpired]; t != ref.Tombstones || x != ref.Expired {
-		c.problem(version, ref, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
+		f.runProblem(version, ref, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
 	}
 }
 
 // readBlock reads the next block and compares it with its line of the block index.
-func (c *runCheck) readBlock(body io.Reader, b block) ([]byte, error) {
+func (f *fsck) readBlock(body io.Reader, b block) ([]byte, error) {
 	frame := make([]byte, b.length)
 	if _, err := io.ReadFull(body, frame); err != nil {
 		return nil, err
 	}
-	rows, err := c.lib.codec.inflate(frame, b.crc)
+	rows, err := f.lib.codec.inflate(frame, b.crc)
 	switch {
 	case err != nil:
 		return nil, err

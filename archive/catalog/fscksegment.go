@@ -9,43 +9,33 @@ import (
 	"sheaf/internal/wire"
 )
 
-// segmentCheck checks the segments and manifests that versions name.
-type segmentCheck struct {
-	store      store.Store
-	deep       bool
-	verify     func(context.Context, SegmentEntry) error // of a deep check
-	tombstones tombstones
-	objects    *objectCheck
-	report     *Report
-}
-
-// segment notes that an entry's bytes are needed, unless they may be deleted already. A deep check
+// checkSegment notes that an entry's bytes are needed, unless they may be deleted already. A deep check
 // also verifies them.
-func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool) error {
-	c.report.Segments++
-	c.report.Bytes += e.Length
-	if expired || c.tombstones.cover(e) {
-		return c.objects.need(e.Object, -1, -1) // it may be deleted already
+func (f *fsck) checkSegment(ctx context.Context, e SegmentEntry, expired bool) error {
+	f.report.Segments++
+	f.report.Bytes += e.Length
+	if expired || f.tombstones.cover(e) {
+		return f.need(e.Object, -1, -1) // it may be deleted already
 	}
-	if err := c.objects.need(e.Object, e.Offset, e.Offset+e.Length); err != nil {
+	if err := f.need(e.Object, e.Offset, e.Offset+e.Length); err != nil {
 		return err
 	}
 	if others, ok := e.Views[wire.ViewOthers]; ok {
-		if err := c.objects.need(wire.OthersKey(wire.BatchID(e.Batch)), others.Offset, others.Offset+others.Size); err != nil {
+		if err := f.need(wire.OthersKey(wire.BatchID(e.Batch)), others.Offset, others.Offset+others.Size); err != nil {
 			return err
 		}
 	}
-	if !c.deep {
+	if !f.opt.Deep {
 		return nil
 	}
 	var beside *Damage
-	switch err := c.verify(ctx, e); {
+	switch err := f.opt.Verify(ctx, e); {
 	case errors.As(err, &beside):
-		c.report.problem(beside.Key, "beside the segment of %s in %s: %v", e.Host, e.Object, err)
+		f.report.problem(beside.Key, "beside the segment of %s in %s: %v", e.Host, e.Object, err)
 	case err != nil:
-		c.report.problem(e.Object, "segment of %s, %d bytes at %d: %v", e.Host, e.Length, e.Offset, err)
+		f.report.problem(e.Object, "segment of %s, %d bytes at %d: %v", e.Host, e.Length, e.Offset, err)
 	}
-	c.report.Verified++
+	f.report.Verified++
 	return ctx.Err()
 }
 
@@ -64,24 +54,24 @@ func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
 	}
 }
 
-// manifest checks that a batch's manifest is there. A deep check compares its digest.
-func (c *segmentCheck) manifest(ctx context.Context, b Batch) error {
+// checkManifest checks that a batch's manifest is there. A deep check compares its digest.
+func (f *fsck) checkManifest(ctx context.Context, b Batch) error {
 	if b.Manifest == "" {
 		return nil
 	}
 	key := wire.ManifestKey(wire.BatchID(b.ID))
-	if err := c.objects.needWhole(key, 0); err != nil || !c.deep {
+	if err := f.needWhole(key, 0); err != nil || !f.opt.Deep {
 		return err
 	}
-	data, err := store.ReadAll(ctx, c.store, key, 0, -1)
+	data, err := store.ReadAll(ctx, f.lib.store, key, 0, -1)
 	if errors.Is(err, store.ErrNotExist) {
-		return nil // objectCheck reports it
+		return nil // checkObjects reports it
 	}
-	if c.report.failed(key, err) {
+	if f.report.failed(key, err) {
 		return ctx.Err()
 	}
 	if got := wire.Digest(data); got != b.Manifest {
-		c.report.problem(key, "SHA-256 is %s, the catalog says %s", got, b.Manifest)
+		f.report.problem(key, "SHA-256 is %s, the catalog says %s", got, b.Manifest)
 	}
 	return nil
 }

@@ -4,10 +4,9 @@ import "context"
 
 // versionCheck compares the rows of the run that a version added with the version's record.
 type versionCheck struct {
-	segments *segmentCheck
-	report   *Report
-	entry    *logEntry
-	expired  *expiries
+	fsck    *fsck
+	entry   *logEntry
+	expired *expiries
 
 	batches  []batchRow
 	perBatch map[string]int64 // entries, by batch
@@ -16,8 +15,8 @@ type versionCheck struct {
 }
 
 func (v *versionCheck) problem(format string, args ...any) {
-	v.report.problem(v.entry.Added.Name, format, args...)
-	v.report.suspect(v.entry.N)
+	v.fsck.report.problem(v.entry.Added.Name, format, args...)
+	v.fsck.report.suspect(v.entry.N)
 }
 
 // row checks one row of the run, as its table requires.
@@ -61,8 +60,8 @@ func (v *versionCheck) batch(ctx context.Context, row []byte) error {
 		v.problem("row %q says batch %s, version %d, edition %s", rowKey(row), b.ID, b.N, b.Edition)
 	}
 	v.batches = append(v.batches, b)
-	v.report.Batches++
-	return v.segments.manifest(ctx, b.Batch)
+	v.fsck.report.Batches++
+	return v.fsck.checkManifest(ctx, b.Batch)
 }
 
 func (v *versionCheck) segment(ctx context.Context, row []byte) error {
@@ -87,7 +86,7 @@ func (v *versionCheck) segment(ctx context.Context, row []byte) error {
 	if err != nil {
 		return ctx.Err() // the check of the live runs reports what is wrong with the run
 	}
-	return v.segments.segment(ctx, e, expired)
+	return v.fsck.checkSegment(ctx, e, expired)
 }
 
 func (v *versionCheck) edition(row []byte) {
@@ -101,7 +100,7 @@ func (v *versionCheck) edition(row []byte) {
 			rowKey(row), e.Name, e.Version, e.Segments, v.entry.Edition, v.entry.N, v.count)
 	}
 	v.editions++
-	v.report.Editions++
+	v.fsck.report.Editions++
 }
 
 // finish checks the numbers of batches, segments and editions, after the last row.
