@@ -42,7 +42,7 @@ func BenchmarkIndex(b *testing.B) {
 		day, pages := 0, max(records/30, 1)
 		began, cpu := time.Now(), used()
 		for i := range runs {
-			j := builder.job(snap, &entry{state: state{N: int64(i)}}, &withdrawn{})
+			j := &job{builder, snap, &entry{state: state{N: int64(i)}}, &withdrawn{}}
 			sorter := sortedrun.NewSorter(b.TempDir(), builder.opt.SortMemory, compareLines)
 			var line []byte
 			for range sizes[i] {
@@ -54,7 +54,7 @@ func BenchmarkIndex(b *testing.B) {
 			}
 			sorted, err := sorter.Rows(ctx)
 			testkit.Must(b, err)
-			ref, err := j.runs.makeRun(ctx, kindBuild, 0, sorted)
+			ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
 			testkit.Must(b, err)
 			testkit.Must(b, sorter.Close())
 			s.Runs = append(s.Runs, ref)
@@ -81,8 +81,8 @@ func BenchmarkIndex(b *testing.B) {
 		b.ReportMetric(lookUps(b, fs, pages, 3000, false), "warm-cpu-ms/look-up")
 
 		cpu = used()
-		j := builder.job(snap, &entry{state: state{N: runs}}, &withdrawn{})
-		_, err = j.runs.rewrite(ctx, kindMerge, 1, s.Runs[1:]...)
+		j := &job{builder, snap, &entry{state: state{N: runs}}, &withdrawn{}}
+		_, err = j.rewrite(ctx, kindMerge, 1, s.Runs[1:]...)
 		testkit.Must(b, err)
 		b.ReportMetric(float64((used()-cpu).Microseconds())/(rows-float64(s.Runs[0].Rows)), "merge-cpu-µs/row")
 		testkit.Must(b, fs.Close())

@@ -184,17 +184,9 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	j := b.job(snap, e, gone)
+	j := &job{b, snap, e, gone}
 	if e.Through < snap.Last() || e.Swept < e.Through {
 		return true, j.follow(ctx)
 	}
 	return true, j.merge(ctx, full)
-}
-
-// job returns the next job after state prev, for a version of the catalog.
-func (b *Builder) job(snap *catalog.Snapshot, prev *entry, gone *withdrawn) *job {
-	return &job{
-		opt: b.opt, states: b.states, snap: snap, prev: prev, gone: gone,
-		runs: &runMaker{store: b.store, tempDir: b.opt.TempDir, boundary: b.opt.Boundary, gone: gone, state: prev.N + 1},
-	}
 }

@@ -15,24 +15,15 @@ import (
 	"sheaf/internal/files"
 )
 
-// runMaker makes the runs of one state.
-type runMaker struct {
-	store    store.Store
-	tempDir  string
-	boundary files.Boundary
-	gone     *withdrawn // reports rows to leave out
-	state    int64      // number of the state
-}
-
 // makeRun writes rows to temporary files and stores them as a run, under a name of its own. Nobody
 // reads the run until a state names it. Without rows makeRun stores nothing.
-func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
-	cdx, err := files.Nameless(m.tempDir)
+func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
+	cdx, err := files.Nameless(j.builder.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}
 	defer func() { err = errors.Join(err, cdx.Close()) }()
-	idx, err := files.Nameless(m.tempDir)
+	idx, err := files.Nameless(j.builder.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}
@@ -42,7 +33,7 @@ func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedru
 		return ref, err
 	}
 	for from.Row() != nil {
-		gone, err := m.gone.has(from.Row())
+		gone, err := j.gone.has(from.Row())
 		if err != nil {
 			return ref, err
 		}
@@ -60,15 +51,15 @@ func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedru
 		return runRef{}, err
 	}
 	ref.Level = level
-	ref.Name = fmt.Sprintf("%s%020d-%s", runPrefix, m.state, strings.ToLower(rand.Text()))
+	ref.Name = fmt.Sprintf("%s%020d-%s", runPrefix, j.prev.N+1, strings.ToLower(rand.Text()))
 	ref.built = time.Now()
 	objects := ref.objects()
 	for i, of := range []struct {
 		write string
 		data  io.ReaderAt
 	}{{writeRows, cdx}, {writeBlocks, idx}, {writePlaces, strings.NewReader(places)}, {writePages, bytes.NewReader(pages)}} {
-		err := m.boundary.Write(string(k)+of.write, func() error {
-			return store.PutOwn(ctx, m.store, objects[i].Key, of.data, objects[i].Size)
+		err := j.builder.opt.Boundary.Write(string(k)+of.write, func() error {
+			return store.PutOwn(ctx, j.builder.store, objects[i].Key, of.data, objects[i].Size)
 		})
 		if err != nil {
 			return ref, err
@@ -78,15 +69,15 @@ func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedru
 }
 
 // rewrite stores one run with the rows of several runs, without erased and expired rows.
-func (m *runMaker) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
+func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
 	from := make([]sortedrun.Rows, len(runs))
 	for i, r := range runs {
-		s, err := openStream(ctx, m.store, r)
+		s, err := openStream(ctx, j.builder.store, r)
 		if err != nil {
 			return ref, err
 		}
 		defer s.close()
 		from[i] = s
 	}
-	return m.makeRun(ctx, k, level, sortedrun.Merge(compareLines, from...))
+	return j.makeRun(ctx, k, level, sortedrun.Merge(compareLines, from...))
 }

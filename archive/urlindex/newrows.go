@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -29,13 +28,8 @@ const maxHoles = 1000
 
 // newRows collects the rows of entries of the catalog that the index does not have yet.
 type newRows struct {
-	snap   *catalog.Snapshot
-	prev   *state
-	limit  int64 // number of records after which no further host and edition is begun
-	log    *slog.Logger
+	job    *job
 	memory *semaphore.Weighted // of segments' indexes
-
-	segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error) // as of Options
 
 	mu     sync.Mutex // guards the fields below
 	sorter *sortedrun.Sorter
@@ -68,30 +62,30 @@ func (c *newRows) collect(ctx context.Context) (through int64, erased []catalog.
 
 // walk goes through the changes of the catalog and dispatches entries.
 func (c *newRows) walk(ctx context.Context, dispatch func(entries []catalog.SegmentEntry, first int64)) (through int64, erased []catalog.Tombstone, err error) {
-	if c.prev.Through < c.snap.Last() {
+	if c.job.prev.Through < c.job.snap.Last() {
 		if err := c.retry(ctx, dispatch); err != nil {
 			return 0, nil, err
 		}
 	}
 	var group []catalog.SegmentEntry
 	records := int64(0)
-	for change, err := range c.snap.Since(ctx, min(c.prev.Through, c.prev.Swept)) {
+	for change, err := range c.job.snap.Since(ctx, min(c.job.prev.Through, c.job.prev.Swept)) {
 		if err != nil {
 			return 0, nil, err
 		}
 		if t := change.Tombstone; t != nil {
-			if change.Seq > c.prev.Swept {
+			if change.Seq > c.job.prev.Swept {
 				erased = append(erased, *t)
 			}
 			continue
 		}
 		e := *change.Entry
-		if e.Seq <= c.prev.Through {
+		if e.Seq <= c.job.prev.Through {
 			continue
 		}
 		if len(group) > 0 && (group[0].Host != e.Host || group[0].Edition != e.Edition) {
 			dispatch(group, archive.WARCStart())
-			if records >= c.limit {
+			if records >= c.job.builder.opt.RunRows {
 				return group[len(group)-1].Seq, erased, ctx.Err()
 			}
 			group = nil
@@ -100,19 +94,19 @@ func (c *newRows) walk(ctx context.Context, dispatch func(entries []catalog.Segm
 		records += e.Records
 	}
 	dispatch(group, archive.WARCStart())
-	return c.snap.Last(), erased, ctx.Err()
+	return c.job.snap.Last(), erased, ctx.Err()
 }
 
 // retry dispatches the entries whose index could not be read before, if they still exist.
 func (c *newRows) retry(ctx context.Context, dispatch func(entries []catalog.SegmentEntry, first int64)) error {
-	for _, seq := range c.prev.Holes {
-		for change, err := range c.snap.Since(ctx, seq-1) {
+	for _, seq := range c.job.prev.Holes {
+		for change, err := range c.job.snap.Since(ctx, seq-1) {
 			if err != nil {
 				return err
 			}
 			if e := change.Entry; e != nil && e.Seq == seq {
 				first := archive.WARCStart()
-				beside, err := c.snap.HostEdition(ctx, e.Host, e.Edition)
+				beside, err := c.job.snap.HostEdition(ctx, e.Host, e.Edition)
 				if err != nil {
 					return err
 				}
@@ -149,7 +143,7 @@ func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, firs
 		case !unreadable(err):
 			return fmt.Errorf("index of the segment of %s in %s, entry %d: %w", e.Host, e.Object, e.Seq, err)
 		default:
-			c.log.WarnContext(ctx, "URL index: a segment's index cannot be read; the entry is left to readers", "host", e.Host, "object", e.Object, "entry", e.Seq, "err", err)
+			c.job.builder.opt.Log.WarnContext(ctx, "URL index: a segment's index cannot be read; the entry is left to readers", "host", e.Host, "object", e.Object, "entry", e.Seq, "err", err)
 			c.mu.Lock()
 			c.holes = append(c.holes, e.Seq)
 			c.mu.Unlock()
@@ -176,7 +170,7 @@ func (c *newRows) readEntry(ctx context.Context, e catalog.SegmentEntry, first i
 		return 0, err
 	}
 	defer c.memory.Release(weight)
-	index, err := c.segment(ctx, e)
+	index, err := c.job.builder.opt.Segment(ctx, e)
 	if err != nil {
 		return 0, err
 	}

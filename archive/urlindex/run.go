@@ -18,8 +18,8 @@ import (
 type run struct {
 	runRef
 	store store.Store
-	cache *readCache // nil: no cache
-	pages []page     // of cluster.idx
+	cache *readCache
+	pages []page // of cluster.idx
 }
 
 // openRun reads the list of a run's pages.
@@ -41,13 +41,11 @@ func openRun(ctx context.Context, st store.Store, c *readCache, ref runRef) (*ru
 // recall returns a part from the cache, or calls read and caches its result.
 func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	p.run = r.Name
-	if r.cache != nil {
-		if v, ok := r.cache.Get(p); ok {
-			return v.(T), nil
-		}
+	if v, ok := r.cache.Get(p); ok {
+		return v.(T), nil
 	}
 	v, cost, err := read()
-	if err == nil && r.cache != nil {
+	if err == nil {
 		r.cache.Add(p, v, cost+256)
 	}
 	return v, err

@@ -13,12 +13,10 @@ import (
 
 // job is one step of a builder, for one version of the catalog.
 type job struct {
-	opt    Options
-	states states
-	snap   *catalog.Snapshot
-	prev   *entry
-	gone   *withdrawn
-	runs   *runMaker
+	builder *Builder
+	snap    *catalog.Snapshot
+	prev    *entry
+	gone    *withdrawn // tells which rows to leave out of new runs
 }
 
 // merge replaces several runs by one run, in a new state.
@@ -28,24 +26,22 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	next.Runs = slices.DeleteFunc(slices.Clone(next.Runs), func(r runRef) bool {
 		return slices.ContainsFunc(runs, func(o runRef) bool { return o.Name == r.Name })
 	})
-	ref, err := j.runs.rewrite(ctx, kindMerge, runs[0].Level+1, runs...)
+	ref, err := j.rewrite(ctx, kindMerge, runs[0].Level+1, runs...)
 	if err != nil {
 		return err
 	}
 	if ref.Rows > 0 {
 		next.Runs = append(next.Runs, ref)
 	}
-	_, err = j.states.append(ctx, j.prev, next)
+	_, err = j.builder.states.append(ctx, j.prev, next)
 	return err
 }
 
 // follow brings the index up to date with the catalog. It makes a run of new entries, up to a
 // limit, and rewrites runs with erased records. It appends a state for each of the two.
 func (j *job) follow(ctx context.Context) (err error) {
-	c := &newRows{
-		snap: j.snap, prev: &j.prev.state, segment: j.opt.Segment, limit: j.opt.RunRows, log: j.opt.Log,
-		sorter: sortedrun.NewSorter(j.opt.TempDir, j.opt.SortMemory, compareLines), memory: semaphore.NewWeighted(indexMemory),
-	}
+	opt := &j.builder.opt
+	c := &newRows{job: j, sorter: sortedrun.NewSorter(opt.TempDir, opt.SortMemory, compareLines), memory: semaphore.NewWeighted(indexMemory)}
 	defer func() { err = errors.Join(err, c.sorter.Close()) }()
 	through, erased, err := c.collect(ctx)
 	if err != nil {
@@ -73,21 +69,21 @@ func (j *job) build(ctx context.Context, rows *newRows, through int64, swept boo
 	}
 	var err error
 	next.Version = j.snap.Version()
-	if next.Record, err = catalog.RecordDigest(ctx, j.states.Store, next.Version); err != nil {
+	if next.Record, err = catalog.RecordDigest(ctx, j.builder.states.Store, next.Version); err != nil {
 		return nil, err
 	}
 	sorted, err := rows.sorter.Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ref, err := j.runs.makeRun(ctx, kindBuild, 0, sorted)
+	ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
 	if err != nil {
 		return nil, err
 	}
 	if ref.Rows > 0 {
 		next.Runs = append(slices.Clone(next.Runs), ref)
 	}
-	return j.states.append(ctx, j.prev, next)
+	return j.builder.states.append(ctx, j.prev, next)
 }
 
 // sweep rewrites the runs that hold rows of erased records, and appends a state whose Swept is
@@ -102,7 +98,7 @@ func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []cata
 			return err
 		}
 		if holds {
-			if r, err = j.runs.rewrite(ctx, kindSweep, r.Level, r); err != nil {
+			if r, err = j.rewrite(ctx, kindSweep, r.Level, r); err != nil {
 				return err
 			}
 		}
@@ -110,7 +106,7 @@ func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []cata
 			next.Runs = append(next.Runs, r)
 		}
 	}
-	_, err := j.states.append(ctx, at, next)
+	_, err := j.builder.states.append(ctx, at, next)
 	return err
 }
 
@@ -119,7 +115,7 @@ func (j *job) holds(ctx context.Context, ref runRef, erased []catalog.Tombstone)
 	if len(erased) == 0 {
 		return false, nil
 	}
-	r, err := openRun(ctx, j.states.Store, newCache(defaultCache/8), ref)
+	r, err := openRun(ctx, j.builder.states.Store, newCache(defaultCache/8), ref)
 	if err != nil {
 		return false, err
 	}
