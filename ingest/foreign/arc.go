@@ -3,7 +3,6 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/textproto"
 	"strconv"
@@ -36,7 +35,6 @@ func (s *input) nextARC() (*warcRecord, error) {
 	}
 	r := a.record(at)
 	r.spot.within = at
-	r.block = io.LimitReader(s, r.length)
 	if strings.HasPrefix(a.url, arcBegins) {
 		version, err := s.r.Peek(1)
 		if err == nil && version[0] != '1' && version[0] != '2' {

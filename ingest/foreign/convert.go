@@ -133,7 +133,8 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum), Unread: in.unread}, block: block{dir: dir}, exchange: exchange{block: block{dir: dir}},
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum), Unread: in.unread},
+		dir: dir, block: &block{dir: dir}, spare: &block{dir: dir},
 		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
@@ -142,7 +143,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer c.segments.drop()
 	defer c.block.reset()
-	defer c.exchange.block.reset()
+	defer c.spare.reset()
 	if err := c.convert(in); err != nil {
 		return nil, advise(err, kind)
 	}
@@ -212,7 +213,9 @@ type conversion struct {
 	meter     *meter
 	opt       Options
 	result    *Result
-	block     block
+	dir       string // for temporary files
+	block     *block // of the present record
+	spare     *block // of the answer that waits for its request
 	exchange  exchange
 	segments  *segments
 	others    *others

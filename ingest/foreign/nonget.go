@@ -334,7 +334,6 @@ func concurrent(request, other *warcRecord) bool {
 type exchange struct {
 	request *warcRecord // the previous record, if it was a request
 	answer  *warcRecord // an answer that waits for its request; nil: none
-	block   block       // block of answer
 }
 
 // take converts a record whose block has been read. An answer without a request before it waits for
@@ -345,7 +344,7 @@ func (c *conversion) take(in *input, r *warcRecord) error {
 	e.request = nil
 	switch strings.ToLower(r.get("WARC-Type")) {
 	case "request":
-		query, err := methodQuery(&c.block)
+		query, err := methodQuery(r.block)
 		if err != nil {
 			return err
 		}
@@ -359,7 +358,7 @@ func (c *conversion) take(in *input, r *warcRecord) error {
 				return err
 			}
 			e.answer = r
-			c.block, e.block = e.block, c.block
+			c.block, c.spare = c.spare, c.block
 			return nil
 		}
 		r.query = request.query
@@ -377,8 +376,5 @@ func (c *conversion) answer(in *input) error {
 		return nil
 	}
 	c.exchange.answer = nil
-	c.block, c.exchange.block = c.exchange.block, c.block
-	err := c.record(r)
-	c.block, c.exchange.block = c.exchange.block, c.block
-	return in.refused(err, r.at, r.url())
+	return in.refused(c.record(r), r.at, r.url())
 }

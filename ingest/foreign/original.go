@@ -45,7 +45,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 // which the segment could not keep completely. See FORMAT.md.
 func (c *conversion) originalHead(r *warcRecord) error {
 	const maxHead = 256 << 10
-	raw, err := io.ReadAll(io.LimitReader(c.block.from(0), maxHead))
+	raw, err := io.ReadAll(io.LimitReader(r.block.from(0), maxHead))
 	if err != nil {
 		return err
 	}

@@ -89,9 +89,6 @@ func appendStretch(of []Stretch, s Stretch) []Stretch {
 	return append(of, s)
 }
 
-// write adds a record unchanged.
-func (o *others) write(r *warcRecord, b *block) error { return o.add(r, r.head, b.from(0)) }
-
 // add adds a record with the given head and block, under r's host.
 func (o *others) add(r *warcRecord, head []byte, block io.Reader) error {
 	at := o.n

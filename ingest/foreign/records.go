@@ -36,22 +36,29 @@ func (c *conversion) records(in *input, next func() (*warcRecord, error)) error 
 		if err != nil {
 			return err
 		}
-		if err := c.meter.entry(); err != nil {
-			return wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
+		if err := c.read(in, r); err != nil {
+			return err
 		}
-		if err := c.block.fill(r.block); err != nil {
-			return in.reading(err, r.url())
-		}
-		if c.block.size < r.length {
-			return in.reading(io.ErrUnexpectedEOF, r.url())
-		}
-		if err := r.check(&c.block); err != nil {
+		if err := r.check(); err != nil {
 			return in.reading(err, r.url())
 		}
 		if err := c.take(in, r); err != nil {
 			return err
 		}
 	}
+}
+
+// read counts a record, and reads its block.
+func (c *conversion) read(in *input, r *warcRecord) error {
+	if err := c.meter.entry(); err != nil {
+		return wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
+	}
+	r.block = c.block
+	err := r.block.fill(io.LimitReader(in, r.length))
+	if err == nil && r.block.size < r.length {
+		err = io.ErrUnexpectedEOF
+	}
+	return in.reading(err, r.url())
 }
 
 // errOther says that a segment cannot hold a record. The file is not at fault.
@@ -96,7 +103,7 @@ func (c *conversion) beside(r *warcRecord) error {
 	if t, err := r.date(); err == nil && !strings.EqualFold(r.get("WARC-Type"), "warcinfo") && t.After(c.about) {
 		c.about = t
 	}
-	return c.others.write(r, &c.block)
+	return c.others.add(r, r.head, r.block.from(0))
 }
 
 // base returns a segment record with the fields that all kinds of records have.
@@ -178,7 +185,7 @@ func (c *conversion) mayBeOriginal(id original, p page) {
 
 // parse reads the HTTP response in the record's block.
 func (c *conversion) parse(r *warcRecord) (*response, error) {
-	answer, err := parseResponse(c.ctx, &c.block, min(maxDecoded, c.meter.room()+1))
+	answer, err := parseResponse(c.ctx, r.block, min(maxDecoded, c.meter.room()+1))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +206,7 @@ func (c *conversion) resource(r *warcRecord) error {
 	}
 	mediaType := r.get("Content-Type")
 	if mediaType == "" {
-		head, err := io.ReadAll(io.LimitReader(c.block.from(0), looked))
+		head, err := io.ReadAll(io.LimitReader(r.block.from(0), looked))
 		if err != nil {
 			return err
 		}
@@ -207,8 +214,8 @@ func (c *conversion) resource(r *warcRecord) error {
 	}
 	rec.Kind = archive.Page
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
-		strings.Map(printable, mediaType), c.block.size)
-	rec.Body = c.block.from(0)
+		strings.Map(printable, mediaType), r.block.size)
+	rec.Body = r.block.from(0)
 	return c.appendResponse(r, rec, keep(r, rec))
 }
 
@@ -242,7 +249,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	}
 	whole, body := keep(r, rec), int64(0)
 	rec.HTTP = []byte("HTTP/1.1 304 Not Modified\r\n\r\n")
-	if c.block.size > 0 {
+	if r.block.size > 0 {
 		answer, err := c.parse(r)
 		if err != nil {
 			return err

@@ -138,16 +138,10 @@ func (s *salvaging) next() error {
 // record converts a record if it is right. After an error, ends reports whether reading can go on
 // here.
 func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
-	if err := s.meter.entry(); err != nil {
-		return false, wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
-	}
-	if err := s.block.fill(r.block); err != nil {
+	if err := s.read(s.in, r); err != nil {
 		return false, err
 	}
-	if s.block.size < r.length {
-		return false, s.in.reading(io.ErrUnexpectedEOF, r.url())
-	}
-	wrongDigest := r.check(&s.block)
+	wrongDigest := r.check()
 	cut := s.in.parts.pack != nil && s.in.spotOf(s.in.n-1).at == s.in.parts.cut
 	ends, err = s.in.ends()
 	if err != nil {

@@ -123,7 +123,7 @@ func (c *conversion) treeEntry(in *input, e *tarEntry) error {
 	if err := c.block.fill(e.body); err != nil {
 		return in.reading(err, e.Name)
 	}
-	mediaType, err := mediaOf(rest, &c.block)
+	mediaType, err := mediaOf(rest, c.block)
 	if err != nil {
 		return err
 	}

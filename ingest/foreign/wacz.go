@@ -253,7 +253,7 @@ func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 			return wrong(0, "", wire.ReasonBombRatio, "%v", err)
 		}
 	} else {
-		inflated, err := os.CreateTemp(c.block.dir, "entry-*")
+		inflated, err := os.CreateTemp(c.dir, "entry-*")
 		if err != nil {
 			return err
 		}

@@ -59,18 +59,17 @@ func (s *input) nextRecord() (*warcRecord, error) {
 	if r.get("WARC-Type") == "" {
 		return nil, wrong(at, r.url(), wire.ReasonCorruptMember, "a record without WARC-Type")
 	}
-	r.block = io.LimitReader(s, r.length)
 	return r, nil
 }
 
 // check compares the block with the record's WARC-Block-Digest, if the digest's algorithm is known.
-func (r *warcRecord) check(b *block) error {
+func (r *warcRecord) check() error {
 	text := r.get("WARC-Block-Digest")
 	name, _, h := algorithm(text)
 	if h == nil {
 		return nil
 	}
-	if _, err := io.Copy(h, b.from(0)); err != nil {
+	if _, err := io.Copy(h, r.block.from(0)); err != nil {
 		return err
 	}
 	sum := h.Sum(nil)

@@ -3,7 +3,6 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/textproto"
 	"strings"
 	"time"
@@ -16,8 +15,8 @@ type warcRecord struct {
 	head   []byte
 	fields textproto.MIMEHeader // if a name has several values, the first counts
 	length int64                // of the block
-	block  io.Reader
-	query  string // addition of its request to the URL; see methodQuery
+	block  *block               // once it was read
+	query  string               // addition of its request to the URL; see methodQuery
 }
 
 func (r *warcRecord) get(name string) string { return r.fields.Get(name) }
