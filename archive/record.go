@@ -19,17 +19,10 @@ const (
 func (k Kind) HasFile() bool { return k == Page || k == Partial }
 
 func (k Kind) String() string {
-	switch k {
-	case Page:
-		return "page"
-	case Response:
-		return "response"
-	case Revisit:
-		return "revisit"
-	case Partial:
-		return "partial"
+	if k < Page || k > Partial {
+		return "unknown"
 	}
-	return "unknown"
+	return [...]string{Page: "page", Response: "response", Revisit: "revisit", Partial: "partial"}[k]
 }
 
 // The profiles of a revisit say why the page counts as unchanged.

@@ -1,10 +1,11 @@
 package archive
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"sheaf/archive/naming"
@@ -104,118 +105,22 @@ func appendPAX(b []byte, key, value string) []byte {
 	return append(append(append(append(append(b, ' '), key...), '='), value...), '\n')
 }
 
-// parseTarHeaders parses the decoded T. It accepts exactly one regular file, with or without a PAX
-// header before it.
+// parseTarHeaders parses the decoded T: the headers of exactly one regular file. It does not check
+// that they are written as appendTo writes them.
 func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
-	e := new(tarEntry)
-	if len(b) >= blockSize && b[156] == 'x' {
-		size, ferr := parseTarBlock(b, new(tarEntry))
-		if ferr != nil {
-			return nil, ferr
-		}
-		end := blockSize + size + int64(padding(size))
-		if size > int64(len(b)) || end > int64(len(b)) {
-			return nil, corrupt("PAX header of %d bytes does not fit the tar header's %d", size, len(b))
-		}
-		if err := parsePAX(string(b[blockSize:blockSize+size]), e); err != nil {
-			return nil, corrupt("PAX header: %v", err)
-		}
-		b = b[end:]
+	in := bytes.NewReader(b)
+	h, err := tar.NewReader(in).Next()
+	switch {
+	case err != nil:
+		return nil, corrupt("tar headers of %d bytes: %v", len(b), err)
+	case '1' <= h.Typeflag && h.Typeflag <= '6':
+		return nil, &FormatError{Code: codeLinkEntry, Msg: fmt.Sprintf("tar entry %q has type %q: only regular files (type \"0\") are allowed", h.Name, h.Typeflag)}
+	case h.Typeflag != tar.TypeReg:
+		return nil, corrupt("tar entry has type %q, want \"0\"", h.Typeflag)
+	case in.Len() > 0:
+		return nil, corrupt("%d bytes follow the headers of one file", in.Len())
+	case naming.Escapes(h.Name):
+		return nil, &FormatError{Code: codePathEscape, Entry: h.Name, Msg: "entry name leaves the host's directory"}
 	}
-	if len(b) != blockSize {
-		return nil, corrupt("tar header has %d bytes after its extension, want one block of %d", len(b), blockSize)
-	}
-	switch b[156] {
-	case '0':
-	case '1', '2', '3', '4', '5', '6':
-		return nil, &FormatError{Code: codeLinkEntry, Msg: fmt.Sprintf("tar entry %q has type %q: only regular files (type \"0\") are allowed", cString(b[:100]), b[156])}
-	default:
-		return nil, corrupt("tar entry has type %q, want \"0\"", b[156])
-	}
-	size, ferr := parseTarBlock(b, e)
-	if ferr != nil {
-		return nil, ferr
-	}
-	e.size = size
-	if naming.Escapes(e.name) {
-		return nil, &FormatError{Code: codePathEscape, Entry: e.name, Msg: "entry name leaves the host's directory"}
-	}
-	return e, nil
-}
-
-// parseTarBlock checks a header block's checksum and parses its time and size. It also takes the
-// name, unless e has one already.
-func parseTarBlock(b []byte, e *tarEntry) (size int64, ferr *FormatError) {
-	sum := 8 * int(' ')
-	for i, c := range b[:blockSize] {
-		if i < 148 || i >= 156 {
-			sum += int(c)
-		}
-	}
-	if want, err := parseOctal(b[148:156]); err != nil || want != int64(sum) {
-		return 0, corrupt("tar header's checksum %q is not %o", cString(b[148:156]), sum)
-	}
-	size, err := parseOctal(b[124:136])
-	if err != nil {
-		return 0, corrupt("tar header's size: %v", err)
-	}
-	modified, err := parseOctal(b[136:148])
-	if err != nil {
-		return 0, corrupt("tar header's time: %v", err)
-	}
-	if cString(b[345:500]) != "" {
-		return 0, corrupt("tar header has a name prefix; long names belong into the PAX header")
-	}
-	if e.name == "" {
-		e.name = cString(b[:100])
-	}
-	e.modified = time.Unix(modified, 0).UTC()
-	return size, nil
-}
-
-func parsePAX(s string, e *tarEntry) error {
-	for s != "" {
-		digits, _, ok := strings.Cut(s, " ")
-		n, err := strconv.Atoi(digits)
-		if !ok || err != nil || n <= len(digits)+1 || n > len(s) || s[n-1] != '\n' {
-			return fmt.Errorf("record %.40q has no valid length", s)
-		}
-		key, value, ok := strings.Cut(s[len(digits)+1:n-1], "=")
-		if !ok {
-			return fmt.Errorf("record %.40q has no =", s)
-		}
-		var field *string
-		switch key {
-		case "path":
-			field = &e.name
-		case attrURL:
-			field = &e.url
-		case attrMIME:
-			field = &e.mime
-		case attrTruncated:
-			field = &e.truncated
-		default:
-			return fmt.Errorf("key %q is not one that segments use", key)
-		}
-		if *field != "" || value == "" {
-			return fmt.Errorf("key %q is empty or given twice", key)
-		}
-		*field = value
-		s = s[n:]
-	}
-	return nil
-}
-
-func parseOctal(b []byte) (int64, error) {
-	s := strings.Trim(string(b), " \x00")
-	n, err := strconv.ParseInt(s, 8, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is not an octal number", s)
-	}
-	return n, nil
-}
-
-func cString(b []byte) string {
-	s, _, _ := strings.Cut(string(b), "\x00")
-	return s
+	return &tarEntry{name: h.Name, size: h.Size, modified: h.ModTime.UTC()}, nil
 }

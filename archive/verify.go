@@ -75,19 +75,31 @@ func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s, w.endMember(func(it *item) *FormatError {
+		switch {
+		case it.kind != endItem:
+			return corrupt("a cell after the index cell")
+		case it.indexOff != s.IndexOffset || it.indexLen != s.IndexLength:
+			return corrupt("WI says %d bytes at %d, but the index cell has %d at %d", it.indexLen, it.indexOff, s.IndexLength, s.IndexOffset)
+		}
+		return nil
+	})
+}
+
+// endMember reads the end member, which must be the last item. check returns what is wrong with it.
+func (w *walker) endMember(check func(*item) *FormatError) error {
 	start := w.off
 	it, err := w.next()
-	switch {
-	case err == io.EOF:
-		return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the end member"}, start)
-	case err != nil:
-		return nil, err
-	case it.kind != endItem:
-		return nil, w.fail(corrupt("a cell after the index cell"), start)
-	case it.indexOff != s.IndexOffset || it.indexLen != s.IndexLength:
-		return nil, w.fail(corrupt("WI says %d bytes at %d, but the index cell has %d at %d", it.indexLen, it.indexOff, s.IndexLength, s.IndexOffset), start)
+	if err == io.EOF {
+		return w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the end member"}, start)
 	}
-	return s, w.atEnd("the end member")
+	if err != nil {
+		return err
+	}
+	if ferr := check(&it); ferr != nil {
+		return w.fail(ferr, start)
+	}
+	return w.atEnd("the end member")
 }
 
 // VerifyBatch verifies a whole batch file. It calls each for every host's segment, and returns the
@@ -100,7 +112,12 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 		s, err := w.segment()
 		end := errors.Is(err, errManifest)
 		if end {
-			err = w.batchEnd()
+			err = w.endMember(func(it *item) *FormatError {
+				if it.kind != endItem || it.indexLen != 0 {
+					return corrupt("the manifest is not followed by an end member without WI")
+				}
+				return nil
+			})
 		}
 		if ferr, ok := errors.AsType[*FormatError](err); ok {
 			ferr.Offset += base
@@ -120,20 +137,6 @@ func VerifyBatchTail(r io.Reader) (manifest []byte, err error) {
 	return VerifyBatch(r, VerifyOptions{}, func(*Summary) error {
 		return corrupt("a host's cells where the manifest's should be")
 	})
-}
-
-func (w *walker) batchEnd() error {
-	start := w.off
-	it, err := w.next()
-	switch {
-	case err == io.EOF:
-		return w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the end member"}, start)
-	case err != nil:
-		return err
-	case it.kind != endItem || it.indexLen != 0:
-		return w.fail(corrupt("the manifest is not followed by an end member without WI"), start)
-	}
-	return w.atEnd("the end member")
 }
 
 func (w *walker) atEnd(what string) error {

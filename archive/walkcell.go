@@ -38,14 +38,25 @@ func (w *walker) next() (item, error) {
 		return item{}, w.fail(corrupt("a body's member must have WL, WS and WP"), b.start)
 	}
 	if err := w.record(b, &c, headers); err != nil {
-		if ferr, ok := errors.AsType[*FormatError](err); ok && ferr.Entry == "" {
-			ferr.Entry = c.URL
-		}
-		return item{}, err
+		return item{}, w.recordFault(err, &c, headers)
 	}
 	w.cell++
 	if c.Time.After(w.last) {
 		w.last = c.Time
 	}
 	return item{kind: cellItem, cell: c}, nil
+}
+
+// recordFault returns the error of a cell whose record is not right. If the cell's tar headers are
+// not those of one file, that is the error.
+func (w *walker) recordFault(err error, c *Cell, headers []byte) error {
+	if len(headers) > 0 {
+		if _, ferr := parseTarHeaders(headers); ferr != nil {
+			err = w.fail(ferr, c.Offset)
+		}
+	}
+	if ferr, ok := errors.AsType[*FormatError](err); ok && ferr.Entry == "" {
+		ferr.Entry = c.URL
+	}
+	return err
 }

@@ -15,14 +15,6 @@ import (
 
 // record reads a B with a record, after B's head, and compares it with headers, the decoded T.
 func (w *walker) record(b *member, c *Cell, headers []byte) error {
-	entry := ""
-	if len(headers) > 0 {
-		e, ferr := parseTarHeaders(headers)
-		if ferr != nil {
-			return w.fail(ferr, c.Offset)
-		}
-		entry = e.name
-	}
 	c.HeadLen = int64(len(b.wp))
 	head, err := w.head(b)
 	if err != nil {
@@ -56,7 +48,7 @@ func (w *walker) record(b *member, c *Cell, headers []byte) error {
 		return err
 	}
 	if len(headers) > 0 {
-		if err := w.sameEntry(c, entry, headers); err != nil {
+		if err := w.sameEntry(c, headers); err != nil {
 			return err
 		}
 	}
@@ -117,27 +109,26 @@ func difference(got, want []byte) string {
 }
 
 // sameEntry checks that T is exactly the tar header of the record.
-func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
-	e := c.tarEntry()
-	want := e.headers()
+func (w *walker) sameEntry(c *Cell, headers []byte) error {
+	want := c.tarEntry().headers()
 	if bytes.Equal(headers, want) {
 		return nil
 	}
-	ferr := corrupt("the tar header is not the one of its record")
-	if entry != c.Name {
-		ferr = corrupt("entry is called %q, want %q", entry, c.Name)
-		if !strings.HasPrefix(entry, naming.HostDir(w.host)+"/") {
+	e, ferr := parseTarHeaders(headers)
+	switch at := firstDifference(headers, want); {
+	case ferr != nil:
+		return w.fail(ferr, c.Offset)
+	case e.name != c.Name:
+		ferr = corrupt("entry is called %q, want %q", e.name, c.Name)
+		if !strings.HasPrefix(e.name, naming.HostDir(w.host)+"/") {
 			ferr.Code = codePathEscape
 		}
-	} else {
-		for i := range min(len(headers), len(want)) {
-			if headers[i] != want[i] {
-				ferr = corrupt("tar header byte %d is %#02x, want %#02x from its record", i, headers[i], want[i])
-				break
-			}
-		}
+	case at < int64(min(len(headers), len(want))):
+		ferr = corrupt("tar header byte %d is %#02x, want %#02x from its record", at, headers[at], want[at])
+	default:
+		ferr = corrupt("the tar header is not the one of its record")
 	}
-	ferr.Entry = entry
+	ferr.Entry = e.name
 	return w.fail(ferr, c.Offset)
 }
 

@@ -30,8 +30,8 @@ type Options struct {
 	// the store. A benchmark makes up a million segments with it.
 	Segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error)
 
-	// Boundary, if set, is called before and after each durable write with one of Boundaries and
-	// "before" or "after". A fault test stops the Builder in it.
+	// Boundary, if set, is called before and after each durable write with the write's name, such
+	// as "build-rows", and "before" or "after". A fault test stops the Builder in it.
 	Boundary files.Boundary
 }
 
