@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"sheaf/archive"
@@ -63,12 +62,9 @@ type Result struct {
 // Is returns the kind of a file that Convert can convert. It returns "" for other files, such as
 // batches. If lenient is set, it returns WARC for damaged and unknown files, except batches.
 func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
 	head := make([]byte, 16)
-	n, err := io.ReadFull(file, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	n, err := file.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
 		return "", err
 	}
 	if archive.BeginsBatch(head[:n]) {
@@ -94,17 +90,6 @@ func kindOf(ctx context.Context, file *os.File) (Kind, error) {
 	return in.kind()
 }
 
-func begin(ctx context.Context, file *os.File, limits Limits) (*input, error) {
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return open(ctx, file, size, limits)
-}
-
 // Convert reads a foreign file to its end and writes a batch with its pages to out. If the file is
 // wrong, it returns an *Error, and the bytes in out are useless.
 func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*Result, error) {
@@ -113,7 +98,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	sum, err := digest(ctx, file)
+	sum, _, err := wire.DigestOf(stream.UntilDone(ctx, io.NewSectionReader(file, 0, math.MaxInt64)))
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +118,10 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum), Unread: in.unread},
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: sum, Unread: in.unread},
 		dir: dir, block: &block{dir: dir}, spare: &block{dir: dir},
 		others:    newOthers(opt.Others),
-		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
+		segments:  newSegments(dir, "import-"+sum[:16], archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 		head:      bufio.NewReaderSize(nil, preference.Searched),
 		folders:   tree,
@@ -147,7 +132,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	if err := c.convert(in); err != nil {
 		return nil, advise(err, kind)
 	}
-	if err := c.finish(in, out, sum); err != nil {
+	if err := c.finish(in, out); err != nil {
 		return nil, err
 	}
 	return c.result, nil
@@ -196,15 +181,6 @@ func (c *conversion) convert(in *input) (err error) {
 		err = wrong(0, "", wire.ReasonForeign, "neither a WARC, an ARC, a WACZ, nor a tar of page files")
 	}
 	return in.whole(err)
-}
-
-func digest(ctx context.Context, file *os.File) ([]byte, error) {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	d := sha256.New()
-	_, err := io.CopyBuffer(d, stream.UntilDone(ctx, file), make([]byte, 256<<10))
-	return d.Sum(nil), err
 }
 
 // conversion is the state of converting one file.
@@ -272,8 +248,12 @@ func (s *input) refused(err error, at int64, entry string) error {
 
 // finish joins the segments into a batch. The batch's number comes from the file's digest, and its
 // time from the newest record. If all records are beside the batch, the batch has no hosts.
-func (c *conversion) finish(in *input, out io.Writer, sum []byte) error {
+func (c *conversion) finish(in *input, out io.Writer) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
+	number, err := strconv.ParseUint(c.result.SHA256[:16], 16, 64)
+	if err != nil {
+		return err
+	}
 	buffered := bufio.NewWriterSize(out, 256<<10)
 	w := archive.NewBatchWriter(buffered)
 	newest := c.newest
@@ -285,8 +265,8 @@ func (c *conversion) finish(in *input, out io.Writer, sum []byte) error {
 		Version: "import of sha256:" + c.result.SHA256,
 		Created: newest.UTC().Truncate(time.Second).Add(time.Second),
 	}
-	m.Batch = wire.NewBatchID(c.opt.Robot, m.Created, int64(binary.BigEndian.Uint64(sum)%most))
-	err := c.segments.each(func(src archive.Source, x *archive.Index) error {
+	m.Batch = wire.NewBatchID(c.opt.Robot, m.Created, int64(number%most))
+	err = c.segments.each(func(src archive.Source, x *archive.Index) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}

@@ -102,12 +102,11 @@ func budgetFor(size int64) int64 { return 16*size + 64<<20 }
 
 // openLenient does the same as begin, but for lenient reading.
 func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*input, error) {
-	size, err := file.Seek(0, io.SeekEnd)
+	s, whole, err := newInput(ctx, file, limits)
 	if err != nil {
 		return nil, err
 	}
-	s := &input{close: func() error { return nil }, meter: newMeter(limits, size)}
-	return s, s.leniently(readerAt{ctx, s, file}, size, kind, limits)
+	return s, s.leniently(whole, whole.Size(), kind, limits)
 }
 
 // leniently prepares the input for lenient reading, and finds out how the file is compressed.
@@ -171,8 +170,7 @@ func (p *parts) begins(at int64) bool {
 	return beginsRecord(p.small.Bytes()) || beginsARC(p.small.Bytes())
 }
 
-// readerAt reads the file itself. Like source, it stores errors of the disk and the context in the
-// input.
+// readerAt reads the file itself. It stores errors of the disk and of the context in the input.
 type readerAt struct {
 	ctx  context.Context
 	s    *input

@@ -4,9 +4,11 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -38,12 +40,24 @@ type input struct {
 	file    *io.SectionReader // the WACZ itself
 }
 
-// open returns an input for a file of the given size, compressed or not.
-func open(ctx context.Context, file io.Reader, size int64, limits Limits) (*input, error) {
-	s := &input{meter: newMeter(limits, size)}
-	raw := bufio.NewReaderSize(source{ctx, s, file}, 256<<10)
-	var err error
-	if s.close, err = s.unpack(ctx, raw); err != nil {
+// newInput returns an input without content for a file, and the file as a reader that stores errors
+// of the disk and of the context in the input.
+func newInput(ctx context.Context, file *os.File, limits Limits) (*input, *io.SectionReader, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &input{close: func() error { return nil }, meter: newMeter(limits, info.Size())}
+	return s, io.NewSectionReader(readerAt{ctx, s, file}, 0, info.Size()), nil
+}
+
+// begin returns an input for a file, compressed or not.
+func begin(ctx context.Context, file *os.File, limits Limits) (*input, error) {
+	s, whole, err := newInput(ctx, file, limits)
+	if err != nil {
+		return nil, err
+	}
+	if s.close, err = s.unpack(ctx, bufio.NewReaderSize(whole, 256<<10)); err != nil {
 		return nil, s.reading(err, "")
 	}
 	return s, nil
@@ -69,44 +83,21 @@ func (s *input) unpack(ctx context.Context, raw *bufio.Reader) (closeIt func() e
 	if err != nil {
 		return nil, err
 	}
-	s.r = bufio.NewReaderSize(inflated{source{ctx, s, z}}, 64<<10)
+	s.r = bufio.NewReaderSize(inflated{ctx, s, z}, 64<<10)
 	return z.Close, nil
 }
 
-// source reads the file itself. It stores errors of the disk and of the context in the input.
-type source struct {
+// inflated reads the file's inflated content, which may be much larger than the file. It stores
+// errors of the context in the input.
+type inflated struct {
 	ctx context.Context
 	s   *input
 	r   io.Reader
 }
 
-func (f source) Read(p []byte) (int, error) {
-	if err := f.ended(); err != nil {
-		return 0, err
-	}
-	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF {
-		f.s.disk = err
-	}
-	return n, err
-}
-
-// ended returns the context's error, and stores it in the input.
-func (f source) ended() error {
-	err := f.ctx.Err()
-	if err != nil {
-		f.s.disk = err
-	}
-	return err
-}
-
-// inflated reads the file's inflated content, which may be much larger than the file. It stores
-// errors of the context in the input.
-type inflated struct{ source }
-
 func (f inflated) Read(p []byte) (int, error) {
-	if err := f.ended(); err != nil {
-		return 0, err
+	if f.s.disk = cmp.Or(f.s.disk, f.ctx.Err()); f.s.disk != nil {
+		return 0, f.s.disk
 	}
 	return f.r.Read(p)
 }

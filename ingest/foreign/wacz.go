@@ -34,12 +34,12 @@ const maxDirectory = 8 << 20
 
 // openWACZ is begin for a WACZ. The input has no content until waczEntry opens one of the entries.
 func openWACZ(ctx context.Context, file *os.File, limits Limits) (*input, error) {
-	size, err := file.Seek(0, io.SeekEnd)
+	s, whole, err := newInput(ctx, file, limits)
 	if err != nil {
 		return nil, err
 	}
-	s := &input{close: func() error { return nil }, meter: newMeter(limits, size)}
-	in := &directoryLimit{r: readerAt{ctx, s, file}, left: maxDirectory}
+	size := whole.Size()
+	in := &directoryLimit{r: whole, left: maxDirectory}
 	z, err := zip.NewReader(in, size)
 	switch {
 	case s.disk != nil:
