@@ -42,8 +42,8 @@ var keptPrefixes = []string{
 	listPrefix,
 }
 
-// checkObjects compares the ranges that were noted with the store's listing. Both are in the order of
-// their keys.
+// checkObjects compares the ranges that were noted with the store's listing. Both are in the order
+// of their keys.
 func (f *fsck) checkObjects(ctx context.Context) error {
 	needed, err := f.needed.Rows(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func neededKey(row []byte) string {
 	return key
 }
 
-// takeNeeded reads all rows of one key. It checks that the ranges do not overlap, and that the object is
-// large enough for all of them. info is nil if the store has no such object.
+// takeNeeded reads all rows of one key. It checks that the ranges do not overlap, and that the
+// object is large enough for all of them. info is nil if the store has no such object.
 func (f *fsck) takeNeeded(ctx context.Context, needed *sortedrun.Merged, info *store.Info) error {
 	key := neededKey(needed.Row())
 	var bytes int64

@@ -9,8 +9,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// checkSegment notes that an entry's bytes are needed, unless they may be deleted already. A deep check
-// also verifies them.
+// checkSegment notes that an entry's bytes are needed, unless they may be deleted already. A deep
+// check also verifies them.
 func (f *fsck) checkSegment(ctx context.Context, e SegmentEntry, expired bool) error {
 	f.report.Segments++
 	f.report.Bytes += e.Length
