@@ -71,14 +71,8 @@ func (s *FS) Close() error {
 }
 
 // Put implements Store.
-func (s *FS) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	if err := s.put(ctx, key, r, size); err != nil {
-		return s.failed("put", key, err)
-	}
-	return nil
-}
-
-func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error {
+func (s *FS) Put(ctx context.Context, key string, r io.Reader, size int64) (err error) {
+	defer s.failed("put", key, &err)
 	if err := s.check(ctx, key); err != nil {
 		return err
 	}
@@ -93,7 +87,7 @@ func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error
 	if err := s.write(ctx, temp, r, size); err != nil {
 		return errors.Join(err, ignoreAbsent(s.disk.Remove(temp)))
 	}
-	err := s.link(temp, key)
+	err = s.link(temp, key)
 	_ = s.disk.Remove(temp) // if this fails, openTemp removes the file later
 	return err
 }
@@ -183,15 +177,8 @@ func (s *FS) makeDir(dir string) error {
 }
 
 // Open implements Store.
-func (s *FS) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	r, err := s.open(ctx, key, off, n)
-	if err != nil {
-		return nil, s.failed("open", key, err)
-	}
-	return r, nil
-}
-
-func (s *FS) open(ctx context.Context, key string, off, n int64) (_ io.ReadCloser, err error) {
+func (s *FS) Open(ctx context.Context, key string, off, n int64) (_ io.ReadCloser, err error) {
+	defer s.failed("open", key, &err)
 	if err := s.check(ctx, key); err != nil {
 		return nil, err
 	}
@@ -213,15 +200,13 @@ func (s *FS) open(ctx context.Context, key string, off, n int64) (_ io.ReadClose
 }
 
 // OpenFile implements Local.
-func (s *FS) OpenFile(key string) (*os.File, error) {
+func (s *FS) OpenFile(key string) (f *os.File, err error) {
+	defer s.failed("open", key, &err)
 	if err := CheckKey(key); err != nil {
-		return nil, s.failed("open", key, err)
+		return nil, err
 	}
-	f, _, err := s.file(key)
-	if err != nil {
-		return nil, s.failed("open", key, err)
-	}
-	return f, nil
+	f, _, err = s.file(key)
+	return f, err
 }
 
 func (s *FS) file(key string) (*os.File, int64, error) {
@@ -240,36 +225,33 @@ func (s *FS) file(key string) (*os.File, int64, error) {
 }
 
 // Stat implements Store.
-func (s *FS) Stat(ctx context.Context, key string) (Info, error) {
+func (s *FS) Stat(ctx context.Context, key string) (_ Info, err error) {
+	defer s.failed("stat", key, &err)
 	if err := s.check(ctx, key); err != nil {
-		return Info{}, s.failed("stat", key, err)
+		return Info{}, err
 	}
 	info, err := s.root.Lstat(key)
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrNotExist
 	}
 	if err != nil {
-		return Info{}, s.failed("stat", key, err)
+		return Info{}, err
 	}
 	return Info{Key: key, Size: info.Size(), Modified: info.ModTime()}, nil
 }
 
 // Delete implements Store.
-func (s *FS) Delete(ctx context.Context, key string) error {
-	_, err := s.Stat(ctx, key)
-	if errors.Is(err, ErrNotExist) {
+func (s *FS) Delete(ctx context.Context, key string) (err error) {
+	if _, err := s.Stat(ctx, key); errors.Is(err, ErrNotExist) {
 		return nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return err
 	}
+	defer s.failed("delete", key, &err)
 	if err := ignoreAbsent(s.disk.Remove(key)); err != nil {
-		return s.failed("delete", key, err)
+		return err
 	}
-	if err := s.disk.SyncDir(path.Dir(key)); err != nil {
-		return s.failed("delete", key, err)
-	}
-	return nil
+	return s.disk.SyncDir(path.Dir(key))
 }
 
 func (s *FS) check(ctx context.Context, key string) error {
@@ -279,15 +261,18 @@ func (s *FS) check(ctx context.Context, key string) error {
 	return CheckKey(key)
 }
 
-// failed adds the operation, the store and the key to err, and turns the system's errors into this
-// package's.
-func (s *FS) failed(op, key string, err error) error {
+// failed adds the operation, the store and the key to an error, and turns the system's errors into
+// this package's. It leaves a nil error.
+func (s *FS) failed(op, key string, err *error) {
+	if *err == nil {
+		return
+	}
 	// ENOTDIR: a part of the path is a file, so there is no object of that name. A put needs only
 	// the store's own directories; if they are gone, the store has failed.
-	if errors.Is(err, fs.ErrNotExist) && op != "put" || errors.Is(err, syscall.ENOTDIR) {
-		err = ErrNotExist
+	if errors.Is(*err, fs.ErrNotExist) && op != "put" || errors.Is(*err, syscall.ENOTDIR) {
+		*err = ErrNotExist
 	}
-	return fmt.Errorf("%s %s in store %s: %w", op, key, s.dir, err)
+	*err = fmt.Errorf("%s %s in store %s: %w", op, key, s.dir, *err)
 }
 
 func ignoreAbsent(err error) error {

@@ -15,7 +15,8 @@ func (s *FS) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 	return func(yield func(Info, error) bool) {
 		w := walk{store: s, ctx: ctx, prefix: prefix, after: after, yield: yield}
 		if err := w.dir("."); err != nil && !errors.Is(err, errStopped) {
-			yield(Info{}, s.failed("list", prefix, err))
+			s.failed("list", prefix, &err)
+			yield(Info{}, err)
 		}
 	}
 }
