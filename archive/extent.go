@@ -152,7 +152,7 @@ func (x *extents) read(s span) error {
 	if s.off < x.at || s.end() > x.at+int64(len(x.window)) {
 		ahead := s
 		if c := x.cell.cell; !x.v.whole && c.Len() < sendable && s.end() <= c.Offset+c.Len() {
-			ahead = x.ahead(span{c.Offset, c.Len()})
+			ahead = x.run(sendable/8, sendable-1, extentBuffer)
 		}
 		if int64(cap(x.window)) < ahead.n {
 			x.window = make([]byte, ahead.n, max(ahead.n, min(extentBuffer, x.end-x.off)))
@@ -169,19 +169,6 @@ func (x *extents) read(s span) error {
 	from := s.off - x.at
 	x.buf = append(x.buf, x.window[from:from+s.n]...)
 	return nil
-}
-
-// ahead extends the span of a cell over the wanted small cells after it, and over small gaps.
-func (x *extents) ahead(s span) span {
-	for i := x.next; i < len(x.v.refs) && x.v.ends[i-1] < x.end; i++ {
-		ref := x.v.refs[i]
-		end, gap := ref.cell.Offset+ref.cell.Len(), ref.cell.Offset-s.end()
-		if ref.part != x.cell.part || ref.cell.Len() >= sendable || gap < 0 || gap > sendable/8 || end-s.off > extentBuffer {
-			break
-		}
-		s.n = end - s.off
-	}
-	return s
 }
 
 // Close closes the file that is open.

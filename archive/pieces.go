@@ -83,6 +83,21 @@ func (w *walk) refill() {
 	w.dropEmpty()
 }
 
+// run returns the stored range of the cell and of the wanted cells after it, as long as the gaps
+// between them, the cells and the range itself are not longer than the given numbers of bytes.
+func (w *walk) run(gap, cell, most int64) span {
+	s := span{w.cell.cell.Offset, w.cell.cell.Len()}
+	for i := w.next; i < len(w.v.refs) && w.v.ends[i-1] < w.end; i++ {
+		ref := w.v.refs[i]
+		skipped, n := ref.cell.Offset-s.end(), ref.cell.Offset+ref.cell.Len()-s.off
+		if ref.part != w.cell.part || skipped < 0 || skipped > gap || ref.cell.Len() > cell || n > most {
+			break
+		}
+		s.n = n
+	}
+	return s
+}
+
 // appendCell appends the pieces of a cell in the view.
 func (v *View) appendCell(pieces []piece, c *Place) []piece {
 	switch v.kind {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"sort"
 	"sync"
 
@@ -278,7 +279,7 @@ func (r *viewReader) nextCell() error {
 		return nil // the view's start or end
 	}
 	if !r.src.holds(r.cell) {
-		r.src.begin(r.v.sources[r.cell.part], r.cell.part, r.run())
+		r.src.begin(r.v.sources[r.cell.part], r.cell.part, r.run(maxGap, math.MaxInt64, math.MaxInt64))
 	}
 	if r.v.kind != WARC {
 		return nil
@@ -287,22 +288,6 @@ func (r *viewReader) nextCell() error {
 	given, err := r.src.all(tail.stored)
 	*tail = piece{given: given}
 	return err
-}
-
-// run returns the stored range of the cell and of the wanted cells after it, as long as the gaps
-// between them are small.
-func (r *viewReader) run() span {
-	v, first := r.v, r.cell
-	s := span{first.cell.Offset, first.cell.Len()}
-	for i := r.next; i < len(v.refs) && v.ends[i-1] < r.end; i++ {
-		ref := v.refs[i]
-		gap := ref.cell.Offset - s.end()
-		if ref.part != first.part || gap < 0 || gap > maxGap {
-			break
-		}
-		s.n = ref.cell.Offset + ref.cell.Len() - s.off
-	}
-	return s
 }
 
 // Close closes the open range. Read fails afterwards.

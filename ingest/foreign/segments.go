@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +23,7 @@ type segments struct {
 	id   string
 	opt  archive.WriterOptions
 	all  map[string]*segment
-	used *list.List // of *segment with an open writer, the most recently used first
+	used []*segment // with an open writer, the most recently used last
 }
 
 type segment struct {
@@ -32,14 +31,13 @@ type segment struct {
 	path    string
 	written archive.Written // the writer's progress when it was closed
 	writer  *archive.Writer // nil if it is closed
-	used    *list.Element
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 	opt.Pool = new(archive.WriterPool)
 	opt.TempDir = dir
 	opt.NoSync = true // an interrupted conversion starts again
-	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
+	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment)}
 }
 
 // append stores a record in its host's segment.
@@ -55,35 +53,42 @@ func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	return seg.writer.Append(r)
 }
 
-func (s *segments) open(host string) (seg *segment, err error) {
-	seg = s.all[host]
-	if seg != nil && seg.writer != nil {
-		s.used.MoveToFront(seg.used)
-		return seg, nil
-	}
-	if s.used.Len() >= maxOpen {
-		if err := s.close(s.used.Back().Value.(*segment)); err != nil {
-			return nil, err
-		}
-	}
+// open returns the segment of a host, with an open writer.
+func (s *segments) open(host string) (*segment, error) {
+	seg := s.all[host]
 	if seg == nil {
 		seg = &segment{host: host, path: filepath.Join(s.dir, fmt.Sprintf("%d", len(s.all)))}
-		seg.writer, err = archive.Create(seg.path, host, s.id, s.opt)
-	} else {
-		seg.writer, err = archive.Resume(seg.path, host, s.id, seg.written, s.opt)
 	}
-	if err != nil {
-		return nil, err
+	if seg.writer == nil {
+		if len(s.used) >= maxOpen {
+			if err := s.close(s.used[0]); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if s.all[host] == nil {
+			seg.writer, err = archive.Create(seg.path, host, s.id, s.opt)
+		} else {
+			seg.writer, err = archive.Resume(seg.path, host, s.id, seg.written, s.opt)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.all[host] = seg
 	}
-	s.all[host] = seg
-	seg.used = s.used.PushFront(seg)
+	s.used = append(s.unused(seg), seg)
 	return seg, nil
 }
 
+// unused returns s.used without a segment.
+func (s *segments) unused(seg *segment) []*segment {
+	return slices.DeleteFunc(s.used, func(o *segment) bool { return o == seg })
+}
+
 func (s *segments) close(seg *segment) error {
-	s.used.Remove(seg.used)
+	s.used = s.unused(seg)
 	w := seg.writer
-	seg.written, seg.writer, seg.used = w.Written(), nil, nil
+	seg.written, seg.writer = w.Written(), nil
 	return w.Close()
 }
 
@@ -121,7 +126,7 @@ func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.I
 
 // drop closes the segments that are open.
 func (s *segments) drop() {
-	for s.used.Len() > 0 {
-		_ = s.close(s.used.Back().Value.(*segment)) // its result does not matter any more
+	for len(s.used) > 0 {
+		_ = s.close(s.used[0]) // its result does not matter any more
 	}
 }

@@ -30,20 +30,26 @@ func isZstd(head []byte) bool {
 // newZstd returns a reader of the Zstandard file that raw reads. It checks the frames' checksums,
 // where they have one.
 func newZstd(raw *bufio.Reader) (io.ReadCloser, error) {
-	// One core is enough: decoding is a small part of a conversion's work.
-	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1)}
 	dictionary, err := readDictionary(raw)
 	if err != nil {
 		return nil, err
 	}
-	if dictionary != nil {
-		opt = append(opt, zstd.WithDecoderDicts(dictionary))
-	}
-	d, err := zstd.NewReader(raw, opt...)
+	d, err := zstd.NewReader(raw, decoding(maxWindow, dictionary)...)
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %v", err)
 	}
 	return d.IOReadCloser(), nil
+}
+
+// decoding returns the options of a decoder with a window of at most most bytes, and with a
+// dictionary unless that is nil. One core is enough: decoding is a small part of a conversion's
+// work.
+func decoding(most uint64, dictionary []byte) []zstd.DOption {
+	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(most), zstd.WithDecoderConcurrency(1)}
+	if dictionary != nil {
+		opt = append(opt, zstd.WithDecoderDicts(dictionary))
+	}
+	return opt
 }
 
 // readDictionary reads the dictionary at a file's beginning. The dictionary may itself be a
@@ -71,7 +77,7 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	if err != nil || !bytes.HasPrefix(dictionary, []byte(zstdMagic)) {
 		return dictionary, err
 	}
-	d, err := zstd.NewReader(bytes.NewReader(dictionary), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderConcurrency(1))
+	d, err := zstd.NewReader(bytes.NewReader(dictionary), decoding(maxDictionary, nil)...)
 	if err != nil {
 		return nil, fmt.Errorf("zstd: the dictionary: %w", err)
 	}
@@ -90,10 +96,7 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 // count as damaged too.
 func zstandard(file io.Reader) *packing {
 	dictionary, _ := readDictionary(bufio.NewReader(file))
-	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)}
-	if dictionary != nil {
-		opt = append(opt, zstd.WithDecoderDicts(dictionary))
-	}
+	opt := append(decoding(maxWindow, dictionary), zstd.WithDecoderLowmem(true))
 	return &packing{"Zstandard frame", zstdMagic, func() opener {
 		var d *zstd.Decoder
 		return func(in *bufio.Reader) (_ io.Reader, err error) {
