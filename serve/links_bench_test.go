@@ -42,7 +42,7 @@ func BenchmarkLinkTables(b *testing.B) {
 			latest := results.NewCurrentMaker(results.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
 			testkit.Must(b, latest.Update(b.Context(), func(context.Context, time.Duration) error { return nil }))
 			before, begun := usage(), time.Now()
-			makes := results.NewLinkMaker(results.TableOptions{Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Every: time.Hour, Log: quiet})
+			makes := results.NewLinkMaker(results.TableOptions{Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: leases, Every: time.Hour, Log: quiet})
 			most := peak(b, func() { testkit.Must(b, makes.Update(b.Context())) })
 			took, cpu := time.Since(begun), usage()-before
 			sizes := make(map[string]int64)

@@ -68,7 +68,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 // checkGathered does the same to what is gathered of a host's newest records.
 func checkGathered(t *testing.T, name string, lib *reading.Library, account *account.Account, local bool) {
 	t.Helper()
-	builder, err := lib.Bundles.New(t.Context(), account, ".tar.gz")
+	builder, err := lib.Results.NewBundle(t.Context(), account, ".tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func checkGathered(t *testing.T, name string, lib *reading.Library, account *acc
 	if err != nil || bundle.Records() == 0 {
 		t.Fatalf("%d records, %v", bundle.Records(), err)
 	}
-	f, err := lib.Bundles.Open(t.Context(), account, bundle, "pages.tar.gz")
+	f, err := lib.Results.Open(t.Context(), account, bundle, "pages.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

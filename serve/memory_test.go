@@ -106,14 +106,14 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		paths = append(paths, name)
 	}
 	for _, form := range []string{".tar.gz", ".members.tar.gz", ".warc.gz"} {
-		to, err := s.Library.Bundles.New(t.Context(), everyone, form)
+		to, err := s.Library.Results.NewBundle(t.Context(), everyone, form)
 		testkit.Must(t, err)
 		_, err = results.Gather(t.Context(), all, s.Library.Records, everyone, to, form, records.Budget{}, func() {})
 		testkit.Must(t, err)
 		b, err := to.Finish(t.Context())
 		testkit.Must(t, err)
 		paths = append(paths, "pages"+form)
-		begin["pages"+form] = ofFile(t, func() (*library.File, error) { return s.Library.Bundles.Open(t.Context(), everyone, b, "pages") })
+		begin["pages"+form] = ofFile(t, func() (*library.File, error) { return s.Library.Results.Open(t.Context(), everyone, b, "pages") })
 	}
 	paths = append(paths, "/days/"+editions[1]+"/jp/changes.jsonl.gz", "/days/"+editions[1]+"/jp/changes.parquet")
 	for _, base := range []string{editions[0], editions[1], editions[0] + "-" + editions[1], "current", "all"} {
@@ -198,7 +198,7 @@ func made(t *testing.T, s *servetest.Site) {
 	t.Helper()
 	leases, quiet := lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), slog.New(slog.DiscardHandler)
 	tables := results.NewTableMaker(results.TableOptions{
-		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: 1, Every: time.Hour, Log: quiet,
+		Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: 1, Every: time.Hour, Log: quiet,
 	})
 	finish(t, tables)
 	latest := results.NewCurrentMaker(results.CurrentOptions{Tree: s.Library.Tree, Store: s.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Hour, Look: time.Hour, Log: quiet})
@@ -231,7 +231,7 @@ func fresh(t *testing.T, s *servetest.Site) {
 func linked(t *testing.T, s *servetest.Site) {
 	t.Helper()
 	links := results.NewLinkMaker(results.TableOptions{
-		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{TTL: time.Hour}), Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	finish(t, links)
 	fresh(t, s)

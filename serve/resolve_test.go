@@ -113,7 +113,7 @@ func TestManyRevisitsOfOneURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := s.Library.Bundles.New(t.Context(), everyone, ".warc.gz")
+	to, err := s.Library.Results.NewBundle(t.Context(), everyone, ".warc.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func (r *Room) Register(ctx context.Context, router *mux.Router) (err error) {
 	}); err != nil {
 		return err
 	}
-	r.Jobs = results.NewJobs(opt.DB, opt.Objects, l.Records, l.Bundles, l.Tables, r.Accounts, opt.Log)
+	r.Jobs = results.NewJobs(opt.DB, opt.Objects, l.Records, l.Results, r.Accounts, opt.Log)
 	resets := &httpd.Resets{Site: opt.Site, Accounts: r.Accounts, Mails: opt.Mails, Base: opt.Base}
 	r.Operators = &httpd.AccountsHandler{Accounts: r.Accounts, Meter: l.Access.Meter, Rules: l.Rules, Resets: resets}
 	r.buffer, r.measures = transfers.NewBuffer(opt.Transfers, opt.Log), stream.NewFollower()
@@ -201,7 +201,7 @@ const tablesGrace = time.Minute
 func (r *Room) Make(ctx context.Context) error {
 	opt, l := &r.opt, r.Library
 	of := func(days int) results.TableOptions {
-		return results.TableOptions{Tree: l.Tree, Tables: l.Tables, Records: l.Records, Store: opt.Objects, Leases: opt.Leases, Days: days, Every: opt.Poll, Grace: tablesGrace, Log: opt.Log}
+		return results.TableOptions{Tree: l.Tree, Files: l.Results, Records: l.Records, Store: opt.Objects, Leases: opt.Leases, Days: days, Every: opt.Poll, Grace: tablesGrace, Log: opt.Log}
 	}
 	latest := results.NewCurrentMaker(results.CurrentOptions{
 		Tree: l.Tree, Store: opt.Objects, Leases: opt.Leases, Domains: opt.Volumes.Current, Every: opt.Volumes.Every, Look: opt.Poll, Log: opt.Log,

@@ -44,7 +44,7 @@ func newTableSite(t *testing.T) *tableSite {
 	leases := lease.NewDB(s.DB, nil, lease.Options{})
 	s.maker = func(days int) *results.TableMaker {
 		return results.NewTableMaker(results.TableOptions{
-			Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
+			Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
 		})
 	}
 	batch := make(map[string][]*archive.Record)

@@ -35,7 +35,7 @@ type textRow struct {
 // texter returns a maker of texts.
 func (s *tableSite) texter(days int) *results.TableMaker {
 	return results.NewTextMaker(results.TableOptions{
-		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: days, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: days, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

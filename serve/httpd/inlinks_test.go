@@ -39,7 +39,7 @@ func (c *crawl) makeLinks(t *testing.T) {
 	latest := results.NewCurrentMaker(results.CurrentOptions{Tree: c.Library.Tree, Store: c.Store, Leases: leases, Domains: []string{"jp"}, Every: time.Nanosecond, Look: time.Hour, Log: quiet})
 	testkit.Must(t, latest.Update(t.Context(), func(context.Context, time.Duration) error { return nil }))
 	fresh()
-	testkit.Must(t, results.NewLinkMaker(results.TableOptions{Tree: c.Library.Tree, Tables: c.Library.Tables, Records: c.Library.Records, Store: c.Store, Leases: leases, Every: time.Hour, Log: quiet}).Update(t.Context()))
+	testkit.Must(t, results.NewLinkMaker(results.TableOptions{Tree: c.Library.Tree, Files: c.Library.Results, Records: c.Library.Records, Store: c.Store, Leases: leases, Every: time.Hour, Log: quiet}).Update(t.Context()))
 	fresh()
 	c.serve(t, records.Budget{})
 }

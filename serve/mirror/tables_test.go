@@ -33,7 +33,7 @@ type tableSite struct {
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
 	opt := results.TableOptions{
-		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Tree: s.Library.Tree, Files: s.Library.Results, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	}
 	tables, texts := results.NewTableMaker(opt), results.NewTextMaker(opt)
 	library := func() *reading.Library {
@@ -43,7 +43,7 @@ func newTableSite(t *testing.T) *tableSite {
 	}
 	fresh := func() results.TableOptions {
 		lib, opt := library(), opt
-		opt.Tree, opt.Tables, opt.Records = lib.Tree, lib.Tables, lib.Records
+		opt.Tree, opt.Files, opt.Records = lib.Tree, lib.Results, lib.Records
 		return opt
 	}
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")

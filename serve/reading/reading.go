@@ -53,8 +53,7 @@ type Library struct {
 	Archive *library.Library
 	Tree    *tree.Tree
 	Records *records.Records
-	Bundles *results.Bundles
-	Tables  *results.Tables
+	Results *results.Files
 	Changes *library.Feed
 	Rules   *account.Rules // nil: there are none
 	Contact string
@@ -90,8 +89,7 @@ func New(opt Options) (*Library, error) {
 			Version: texts.Version,
 		}),
 		Records: found,
-		Bundles: &results.Bundles{Archive: from, Access: access},
-		Tables:  &results.Tables{Archive: from, Access: access},
+		Results: &results.Files{Archive: from, Access: access},
 		Changes: &library.Feed{Archive: from},
 		Rules:   opt.Rules,
 		Contact: opt.Contact,

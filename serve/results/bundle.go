@@ -11,13 +11,13 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/cache"
-	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
 
 // Bundle is a finished bundle. It does not change.
 type Bundle struct {
 	bundleHead
+	from   *library.Library
 	form   library.Form
 	pieces []piece
 	start  []byte // before the pieces
@@ -68,7 +68,8 @@ func (b *Bundle) frame(sum archive.Stretch) {
 	b.size = int64(len(b.start)) + sum.Size + int64(len(b.end))
 }
 
-// check fails with library.ErrChanged if not all of the bundle may be given out now.
+// check fails if anything of the bundle's hosts was taken down or restored since, or the account may
+// not see all of the bundle.
 func (b *Bundle) check(v *library.AccountView) error {
 	if !v.Sees(b.Scope) {
 		return library.ErrChanged
@@ -85,56 +86,16 @@ func (b *Bundle) check(v *library.AccountView) error {
 	return nil
 }
 
-// Bundles makes and opens bundles. Its methods may be called concurrently.
-type Bundles struct {
-	Archive *library.Library
-	Access  *account.Access
-}
-
-// GetOrBuild returns what build makes. If build was called before with the same key, for the same
-// catalog version, scope and rules, it may return that bundle.
-func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Bundle, error)) (*Bundle, error) {
-	return getOrBuild(ctx, x.Archive, a, "bundle", key, build)
-}
-
-// getOrBuild is GetOrBuild for a kind of file.
-func getOrBuild[T interface{ memory() int64 }](ctx context.Context, of *library.Library, a *account.Account, kind, key string, build func(context.Context) (T, error)) (T, error) {
-	v, err := of.View(ctx, a)
-	if err != nil {
-		return *new(T), err
+func (b *Bundle) entry() *library.Entry {
+	return &library.Entry{
+		Node: library.Node{Size: b.size, ETag: b.ETag, Type: b.form.Type, Modified: library.Seconds(b.At)},
+		Open: func(context.Context) (library.Ranges, error) { return b.ranges(), nil },
 	}
-	key = fmt.Sprintf("%s %d %s %s", kind, v.Snap.Version(), v.Seen(), key)
-	v.Release()
-	return cache.GetOrCompute(ctx, of.Memo, key, func(ctx context.Context) (T, int64, error) {
-		made, err := build(ctx)
-		if err != nil {
-			return made, 0, err
-		}
-		return made, made.memory(), nil
-	})
-}
-
-// Open opens a bundle for an account, as a file called name. It fails with library.ErrChanged if
-// anything of the bundle's hosts was taken down or restored since, or the account may not see all
-// of the bundle.
-func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*library.File, error) {
-	v, err := x.Archive.View(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.check(v); err != nil {
-		v.Release()
-		return nil, err
-	}
-	return library.Open(ctx, &library.Entry{
-		Node: library.Node{Name: name, Size: b.size, ETag: b.ETag, Type: b.form.Type, Modified: library.Seconds(b.At)},
-		Open: func(context.Context) (library.Ranges, error) { return x.ranges(b), nil },
-	}, x.Access, a, v.Release)
 }
 
 // ranges returns the bundle's bytes. A segment is opened when its bytes are read.
-func (x *Bundles) ranges(b *Bundle) *library.Joined {
-	_, local := store.AsLocal(x.Archive.Segments.Store)
+func (b *Bundle) ranges() *library.Joined {
+	_, local := store.AsLocal(b.from.Segments.Store)
 	return &library.Joined{Local: local, Part: func(ctx context.Context, off int64) (part library.Ranges, begin, end int64, err error) {
 		if begin = int64(len(b.start)); off < begin {
 			return library.Bytes(b.start), 0, begin, nil
@@ -147,8 +108,8 @@ func (x *Bundles) ranges(b *Bundle) *library.Joined {
 			return library.Bytes(b.end), begin, b.size, nil
 		}
 		p := &b.pieces[i]
-		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.ETag), func(ctx context.Context) (*archive.View, int64, error) {
-			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.Segment, p.numbers())
+		view, err := cache.GetOrCompute(ctx, b.from.Memo, fmt.Sprintf("piece %d %s", i, b.ETag), func(ctx context.Context) (*archive.View, int64, error) {
+			view, _, err := stretch(ctx, b.from.Segments, b.form.Kind, p.Segment, p.numbers())
 			if err != nil {
 				return nil, 0, err
 			}

@@ -24,12 +24,11 @@ const sortAtOnce = 1 << 16
 // that were added, those of one segment follow one another in the file. A Builder must not be used
 // concurrently.
 type Builder struct {
-	segments *library.Segments
-	bundle   *Bundle
-	sum      archive.Stretch
-	waiting  map[int64]*waiting // by the segment's number
-	n        int                // records waiting
-	digest   []byte
+	bundle  *Bundle
+	sum     archive.Stretch
+	waiting map[int64]*waiting // by the segment's number
+	n       int                // records waiting
+	digest  []byte
 }
 
 // waiting are records of one segment that were added and are not in the bundle yet.
@@ -38,9 +37,9 @@ type waiting struct {
 	offsets []int64 // of their cells
 }
 
-// New begins a bundle for an account, in the form with a suffix: .tar.gz, .warc.gz or
+// NewBundle begins a bundle for an account, in the form with a suffix: .tar.gz, .warc.gz or
 // .members.tar.gz. It fails with library.ErrNotFound for another suffix.
-func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*Builder, error) {
+func (x *Files) NewBundle(ctx context.Context, a *account.Account, suffix string) (*Builder, error) {
 	form, ok := library.BundleForm(suffix)
 	if !ok {
 		return nil, fmt.Errorf("bundle: form %.20q: %w", suffix, library.ErrNotFound)
@@ -51,9 +50,8 @@ func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*
 	}
 	defer v.Release()
 	return &Builder{
-		segments: x.Archive.Segments,
-		bundle:   &Bundle{form: form, bundleHead: bundleHead{Taken: make(map[string]int), Scope: v.Sight()}},
-		waiting:  make(map[int64]*waiting),
+		bundle:  &Bundle{from: x.Archive, form: form, bundleHead: bundleHead{Taken: make(map[string]int), Scope: v.Sight()}},
+		waiting: make(map[int64]*waiting),
 	}, nil
 }
 
@@ -98,7 +96,7 @@ func (b *Builder) flush(ctx context.Context) error {
 }
 
 func (b *Builder) addPiece(ctx context.Context, w *waiting) error {
-	index, err := b.segments.Index(ctx, w.segment)
+	index, err := b.bundle.from.Segments.Index(ctx, w.segment)
 	if err != nil {
 		return err
 	}
@@ -114,7 +112,7 @@ func (b *Builder) addPiece(ctx context.Context, w *waiting) error {
 		p.Cells = binary.AppendUvarint(p.Cells, uint64(n-last))
 		cells, last = append(cells, n), n
 	}
-	_, sum, err := stretch(ctx, b.segments, b.bundle.form.Kind, w.segment, cells)
+	_, sum, err := stretch(ctx, b.bundle.from.Segments, b.bundle.form.Kind, w.segment, cells)
 	if err != nil {
 		return err
 	}

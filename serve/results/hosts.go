@@ -50,7 +50,7 @@ type pageColumns struct {
 }
 
 // Hosts makes a table of the coverage that find returns.
-func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) (*Table, error) {
+func (x *Files) Hosts(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
 		rows, err := x.hostRows(ctx, a, find)
 		if err != nil {
@@ -64,7 +64,7 @@ func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]a
 	})
 }
 
-func (x *Tables) hostRows(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) ([]hostRow, error) {
+func (x *Files) hostRows(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) ([]hostRow, error) {
 	found, err := find()
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ const sortMemory = 16 << 20
 
 // MakeLinks makes three tables for a volume of the latest versions: its links sorted by page, its
 // links sorted by target, and the hosts that link to other sites. Each list of links is read once.
-func (x *Tables) MakeLinks(ctx context.Context, a *account.Account, v *library.Volume) (links, inlinks, hosts *Table, err error) {
+func (x *Files) MakeLinks(ctx context.Context, a *account.Account, v *library.Volume) (links, inlinks, hosts *Table, err error) {
 	byTarget, byHost := sortedrun.NewSorter("", sortMemory, bytes.Compare), sortedrun.NewSorter("", sortMemory, bytes.Compare)
 	defer byTarget.Close()
 	defer byHost.Close()

@@ -62,16 +62,15 @@ type Jobs struct {
 	db       *sql.DB
 	store    store.Store
 	records  *records.Records
-	bundles  *Bundles
-	tables   *Tables
+	files    *Files
 	accounts *account.Accounts
 	log      *slog.Logger
 	wake     chan struct{}
 }
 
 // NewJobs returns the jobs in a database. The database's migrations must have run.
-func NewJobs(database *sql.DB, st store.Store, from *records.Records, bundles *Bundles, made *Tables, accounts *account.Accounts, log *slog.Logger) *Jobs {
-	return &Jobs{db: database, store: st, records: from, bundles: bundles, tables: made, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
+func NewJobs(database *sql.DB, st store.Store, from *records.Records, files *Files, accounts *account.Accounts, log *slog.Logger) *Jobs {
+	return &Jobs{db: database, store: st, records: from, files: files, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
 }
 
 // JobPrefix begins the keys of all objects of jobs.
@@ -181,35 +180,21 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 }
 
 // Open opens a job's result for its account, as a file called name. It fails with ErrNotDone unless
-// the job is done, and with library.ErrChanged as Bundles.Open and Tables.Open do.
+// the job is done, and with library.ErrChanged as Files.Open does.
 func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*library.File, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}
 	// Callers share the result, and a caller may leave before it is loaded.
-	shared, key := context.WithoutCancel(ctx), "job "+job.ID
-	if TableIsOfRecords(job.Form) {
-		table, err := j.tables.GetOrBuild(shared, a, key, func(ctx context.Context) (*Table, error) {
-			return stored(ctx, j, job, func(r io.Reader) (*Table, error) {
-				return LoadTable(r, j.store, tableKey(job.ID, job.worker))
-			})
-		})
-		if err != nil {
-			return nil, err
-		}
-		return j.tables.Open(ctx, a, table, name)
-	}
-	gathered, err := j.bundles.GetOrBuild(shared, a, key, func(ctx context.Context) (*Bundle, error) {
-		return stored(ctx, j, job, LoadBundle)
-	})
+	made, err := j.files.GetOrBuild(context.WithoutCancel(ctx), a, "job "+job.ID, func(ctx context.Context) (File, error) { return j.load(ctx, job) })
 	if err != nil {
 		return nil, err
 	}
-	return j.bundles.Open(ctx, a, gathered, name)
+	return j.files.Open(ctx, a, made, name)
 }
 
-// stored loads the result of a job from the store.
-func stored[T any](ctx context.Context, j *Jobs, job *Job, load func(io.Reader) (*T, error)) (*T, error) {
+// load loads the result of a job from the store.
+func (j *Jobs) load(ctx context.Context, job *Job) (File, error) {
 	r, err := j.store.Open(ctx, resultKey(job.ID, job.worker), 0, -1)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, ErrNoJob
@@ -218,7 +203,10 @@ func stored[T any](ctx context.Context, j *Jobs, job *Job, load func(io.Reader) 
 		return nil, fmt.Errorf("job %s: %w", job.ID, err)
 	}
 	defer r.Close()
-	return load(r)
+	if TableIsOfRecords(job.Form) {
+		return loadTable(r, j.store, tableKey(job.ID, job.worker))
+	}
+	return loadBundle(r, j.files.Archive)
 }
 
 // parse parses a job's query again.

@@ -11,7 +11,7 @@ import (
 	"sheaf/serve/library"
 )
 
-// Save writes the bundle for LoadBundle, one JSON object a line: what is known of the whole, then
+// Save writes the bundle for loadBundle, one JSON object a line: what is known of the whole, then
 // its pieces.
 func (b *Bundle) Save(w io.Writer) error {
 	out := bufio.NewWriter(w)
@@ -29,10 +29,10 @@ func (b *Bundle) Save(w io.Writer) error {
 	return out.Flush()
 }
 
-// LoadBundle reads what Save wrote.
-func LoadBundle(r io.Reader) (*Bundle, error) {
+// loadBundle reads a bundle of an archive that Save has written.
+func loadBundle(r io.Reader, from *library.Library) (*Bundle, error) {
 	dec := json.NewDecoder(bufio.NewReader(r))
-	b := new(Bundle)
+	b := &Bundle{from: from}
 	if err := dec.Decode(&b.bundleHead); err != nil {
 		return nil, fmt.Errorf("stored bundle: %w", err)
 	}

@@ -44,7 +44,7 @@ var (
 // TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
 	Tree    *tree.Tree
-	Tables  *Tables
+	Files   *Files
 	Records *records.Records
 	Store   store.Store
 	Leases  lease.Locker
@@ -273,7 +273,7 @@ func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volu
 func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) (map[string]*Table, error) {
 	made := make(map[string]*Table)
 	for _, name := range missing {
-		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, tree.Everybody, name, hostsOf(v))
+		t, err := p.opt.Files.MakeOf(ctx, p.opt.Records, tree.Everybody, name, hostsOf(v))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -289,13 +289,13 @@ func hostsOf(v *library.Volume) (hosts []*library.Host) {
 
 // texts makes the texts of the hosts' pages, always in both forms.
 func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*Table, error) {
-	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
+	table, wet, err := p.opt.Files.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
 	return map[string]*Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
 }
 
 // links makes the tables of the pages' links, always all three.
 func (p *pass) links(ctx context.Context, _ []string, v *library.Volume) (map[string]*Table, error) {
-	links, inlinks, hosts, err := p.opt.Tables.MakeLinks(ctx, tree.Everybody, v)
+	links, inlinks, hosts, err := p.opt.Files.MakeLinks(ctx, tree.Everybody, v)
 	return map[string]*Table{api.TableOfLinks: links, api.TableOfInlinks: inlinks, api.TableOfLinkHosts: hosts}, err
 }
 

@@ -52,11 +52,11 @@ func (t *Table) Content(ctx context.Context) (io.ReadCloser, error) {
 	return t.ranges.OpenRange(ctx, 0, t.Size())
 }
 
-// Save writes everything but the bytes, for LoadTable.
+// Save writes everything but the bytes, for loadTable.
 func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tableHead) }
 
-// LoadTable reads a table that Save has written. Its bytes are an object of the store.
-func LoadTable(r io.Reader, st store.Store, object string) (*Table, error) {
+// loadTable reads a table that Save has written. Its bytes are an object of the store.
+func loadTable(r io.Reader, st store.Store, object string) (*Table, error) {
 	t := &Table{ranges: store.Source(st, object, 0), object: object, cost: headCost}
 	if err := json.NewDecoder(r).Decode(&t.tableHead); err != nil {
 		return nil, fmt.Errorf("stored table: %w", err)
@@ -65,17 +65,6 @@ func LoadTable(r io.Reader, st store.Store, object string) (*Table, error) {
 		return nil, fmt.Errorf("stored table has format %d; this program reads 1", t.Format)
 	}
 	return t, nil
-}
-
-// Tables makes and opens tables. Its methods may be called concurrently.
-type Tables struct {
-	Archive *library.Library
-	Access  *account.Access
-}
-
-// GetOrBuild is Bundles.GetOrBuild for tables.
-func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Table, error)) (*Table, error) {
-	return getOrBuild(ctx, x.Archive, a, "table", key, build)
 }
 
 // TableSink takes the records of a table, host by host. It must not be used concurrently.
@@ -100,7 +89,7 @@ const (
 
 // Make makes the table called name, api.TableOfRecords or api.TableOfLinks, of the records that
 // fill adds.
-func (x *Tables) Make(ctx context.Context, a *account.Account, name string, depth TableDepth, fill func(TableSink) error) (*Table, error) {
+func (x *Files) Make(ctx context.Context, a *account.Account, name string, depth TableDepth, fill func(TableSink) error) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
 		var w interface {
 			TableSink
@@ -122,7 +111,7 @@ func (x *Tables) Make(ctx context.Context, a *account.Account, name string, dept
 // takes a view of the catalog before it calls fill, which takes later views itself. A withdrawal
 // after write's view makes the table void, so no row that fill saw before a withdrawal is given
 // out.
-func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
+func (x *Files) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -137,25 +126,21 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	return t, nil
 }
 
-// Open opens a table for an account, as a file called name. It fails with library.ErrChanged if
-// anything of the archive was withdrawn since, or if the account may no longer see all that it saw
-// then.
-func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
-	v, err := x.Archive.View(ctx, a)
-	if err != nil {
-		return nil, err
-	}
+// check fails if anything of the archive was withdrawn since, or if the account may no longer see
+// all that it saw then.
+func (t *Table) check(v *library.AccountView) error {
 	if !v.Sees(t.Scope) || v.Snap.Withdrawals() != t.Withdrawals {
-		v.Release()
-		return nil, library.ErrChanged
+		return library.ErrChanged
 	}
-	return library.Open(ctx, &library.Entry{
-		Node: library.Node{
-			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: api.Parquet, Modified: library.Seconds(t.At),
-		},
+	return nil
+}
+
+func (t *Table) entry() *library.Entry {
+	return &library.Entry{
+		Node:   library.Node{Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: api.Parquet, Modified: library.Seconds(t.At)},
 		Open:   func(context.Context) (library.Ranges, error) { return t.ranges, nil },
 		Object: t.object,
-	}, x.Access, a, v.Release)
+	}
 }
 
 const (

@@ -171,7 +171,7 @@ func (w *textWriter) finish(ctx context.Context) error {
 
 // MakeTexts makes the texts of hosts' pages, as a table and as a WET file. hosts are in the order
 // of the tree. Each page is read once.
-func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *account.Account, hosts []*library.Host) (table, wet *Table, err error) {
+func (x *Files) MakeTexts(ctx context.Context, from *records.Records, a *account.Account, hosts []*library.Host) (table, wet *Table, err error) {
 	table, err = x.write(ctx, a, func(to io.Writer) (rows int64, err error) {
 		wet, err = x.write(ctx, a, func(second io.Writer) (int64, error) {
 			w := &textWriter{table: newParquet[textRow](to, textPage)}

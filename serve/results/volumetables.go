@@ -11,7 +11,7 @@ import (
 
 // MakeOf makes the table called name, one of tree.VolumeTables, about the segments of hosts. hosts
 // are in the order of the tree.
-func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
+func (x *Files) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
 	if name == api.TableOfHosts {
 		return x.Hosts(ctx, a, func() ([]api.Coverage, error) { return library.CoverageOfHosts(ctx, x.Archive, a, hosts) })
 	}

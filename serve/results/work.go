@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -144,7 +143,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 		return err
 	}
 	p := &progress{jobs: j, job: job, said: time.Now()}
-	var made result
+	var made File
 	if TableIsOfRecords(job.Form) {
 		made, err = j.tabulate(ctx, account, q, p)
 	} else {
@@ -171,16 +170,9 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	return err
 }
 
-// result is what a job makes: a bundle or a table.
-type result interface {
-	Records() int64
-	Size() int64
-	Save(io.Writer) error
-}
-
 // gather puts the records that a query finds together as a bundle.
-func (j *Jobs) gather(ctx context.Context, a *account.Account, q *records.Query, p *progress) (result, error) {
-	to, err := j.bundles.New(ctx, a, p.job.Form)
+func (j *Jobs) gather(ctx context.Context, a *account.Account, q *records.Query, p *progress) (File, error) {
+	to, err := j.files.NewBundle(ctx, a, p.job.Form)
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +184,8 @@ func (j *Jobs) gather(ctx context.Context, a *account.Account, q *records.Query,
 }
 
 // tabulate makes a table of the records that a query finds, and stores its bytes.
-func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *records.Query, p *progress) (result, error) {
-	table, err := j.tables.Make(ctx, a, p.job.Form, OfBodies, func(to TableSink) error {
+func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *records.Query, p *progress) (File, error) {
+	table, err := j.files.Make(ctx, a, p.job.Form, OfBodies, func(to TableSink) error {
 		p.size = to.Size
 		_, err := Tabulate(ctx, q, j.records, a, to, p.budget(ctx), p.found)
 		return err

@@ -79,7 +79,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 		Meter: account.NewMeter(account.Options{Zone: testkit.Midday()}),
 	})
 	testkit.Must(t, err)
-	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: results.NewJobs(database, st, library.Records, library.Bundles, library.Tables, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
+	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: results.NewJobs(database, st, library.Records, library.Results, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
 }
 
 // Downloads waits until no download is under way and returns the log, newest first.
