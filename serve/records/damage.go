@@ -56,16 +56,6 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	return e
 }
 
-// orFromCopy calls read. If read meets damage, and the segment comes from the store's copy from now
-// on, it calls read once more.
-func orFromCopy[T any](read func() (T, error)) (T, error) {
-	got, err := read()
-	if damage, ok := errors.AsType[*DamageError](err); ok && damage.again {
-		return read()
-	}
-	return got, err
-}
-
 // storedRecord reads a record from the store. It keeps the store's own error, and computes the
 // CRC-32 of what was read.
 type storedRecord struct {
@@ -83,47 +73,55 @@ func (s *storedRecord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkedBody reads a record's body. It returns the last bytes only after the whole record was
-// found to be what the index says, so nobody gets a damaged body completely.
-type checkedBody struct {
-	ctx     context.Context
-	capture *Capture
-	from    *storedRecord
-	in      *bufio.Reader // of the decompressed record
-	payload hash.Hash
-	left    int64 // bytes of the body that are still to be read
-	checked bool
-	err     error
+// read opens the stored record and calls open, whose answer has the record as its body, or a part of
+// it. An error of open says that the record is damaged, unless the store itself has failed. If the
+// segment of a damaged record comes from the store's copy from now on, read begins once more.
+func (c *Capture) read(ctx context.Context, open func(*storedRecord) (*Response, error)) (*Response, error) {
+	r, err := c.readOnce(ctx, open)
+	if damage, ok := errors.AsType[*DamageError](err); ok && damage.again {
+		return c.readOnce(ctx, open)
+	}
+	return r, err
 }
 
-// open reads a stored record up to its body, or all of it if the body is short.
-func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, error) {
-	from := &storedRecord{ReadCloser: stored}
-	in := unzippers.Get().(*unzipper)
-	if err := in.reset(from); err != nil {
+func (c *Capture) readOnce(ctx context.Context, open func(*storedRecord) (*Response, error)) (*Response, error) {
+	record, err := c.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := &storedRecord{ReadCloser: record}
+	r, err := open(from)
+	if err != nil {
+		record.Close()
 		return nil, c.damage(ctx, from, err)
 	}
-	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New(), in: in.text}
-	r, err := readResponse(b.in)
+	return r, nil
+}
+
+// whole opens a record up to its body, or all of it if the body is short.
+func (c *Capture) whole(ctx context.Context, from *storedRecord) (*Response, error) {
+	in := unzippers.Get().(*unzipper)
+	r, err := in.response(from)
 	if err == nil && c.Kind.HasFile() && r.Size != c.BodyLen {
 		err = c.otherSize(r)
 	}
 	if err != nil {
-		return nil, c.damage(ctx, from, err)
+		return nil, err
 	}
-	b.left, r.Body = r.Size, b
+	b := &checkedBody{ctx: ctx, capture: c, from: from, in: in.text, payload: sha256.New(), left: r.Size}
+	r.Body = b
 	if r.Size > wholeFirst {
 		return r, nil
 	}
 	body := newBuffer(r.Size)
-	if _, err := io.ReadFull(b, body.bytes); err != nil && err != io.EOF {
+	if _, err := io.ReadFull(in.text, body.bytes); err != nil {
 		return nil, err
 	}
+	b.payload.Write(body.bytes)
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	r.Body = body.body(0, r.Size, b)
-	b.in = nil // everything was read
+	r.Body = body.body(0, r.Size, from)
 	unzippers.Put(in)
 	return r, nil
 }
@@ -136,12 +134,13 @@ type unzipper struct {
 
 var unzippers = sync.Pool{New: func() any { return &unzipper{text: bufio.NewReaderSize(nil, 16<<10)} }}
 
-func (u *unzipper) reset(from io.Reader) error {
+// response reads a record up to its body.
+func (u *unzipper) response(from io.Reader) (*Response, error) {
 	if err := u.gzip.Reset(from); err != nil {
-		return err
+		return nil, err
 	}
 	u.text.Reset(&u.gzip)
-	return nil
+	return readResponse(u.text)
 }
 
 // buffer holds bytes of a record. It is used again when its body is closed.
@@ -186,33 +185,64 @@ func (b *wholeBody) Close() error {
 	return b.record.Close()
 }
 
+// checkedBody reads a record's body. It returns the last bytes only after the whole record was
+// found to be what the index says, so nobody gets a damaged body completely.
+type checkedBody struct {
+	ctx     context.Context
+	capture *Capture
+	from    *storedRecord
+	in      io.Reader // of the body, and of what is behind it in the record
+	payload hash.Hash // of the body; nil: its digest is not compared
+	left    int64     // bytes of the body that are still to be read
+	err     error
+}
+
 // Read reads the body. It checks the record before it returns the last bytes.
 func (b *checkedBody) Read(p []byte) (int, error) {
-	if b.err == nil && b.left == 0 {
-		if err := b.check(); err != nil {
-			return 0, err
-		}
-		b.err = io.EOF
-	}
-	if b.err != nil {
+	switch {
+	case b.err != nil:
 		return 0, b.err
+	case b.left == 0:
+		return 0, io.EOF
 	}
 	n, err := b.in.Read(p[:min(int64(len(p)), b.left)])
-	b.payload.Write(p[:n])
+	if b.payload != nil {
+		b.payload.Write(p[:n])
+	}
 	b.left -= int64(n)
 	switch {
-	case err == io.EOF && b.left > 0:
-		b.err = b.capture.damage(b.ctx, b.from, io.ErrUnexpectedEOF)
-	case err != nil && err != io.EOF:
-		b.err = b.capture.damage(b.ctx, b.from, err)
-	case b.left == 0:
-		b.check()
+	case b.left == 0 && (err == nil || err == io.EOF):
+		err = b.check()
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
 	}
-	if b.err != nil {
+	if err != nil {
+		b.err = b.capture.damage(b.ctx, b.from, err)
 		return 0, b.err
 	}
 	return n, nil
 }
+
+// check reads the rest of the record behind the body and compares the record with the index.
+func (b *checkedBody) check() error {
+	c := b.capture
+	if _, err := io.Copy(io.Discard, b.in); err != nil {
+		return err
+	}
+	if b.from.crc != c.RecordCRC {
+		return c.otherCRC(b.from)
+	}
+	if b.payload == nil {
+		return nil
+	}
+	if got := "sha256:" + base32.StdEncoding.EncodeToString(b.payload.Sum(nil)); got != c.Digest {
+		return fmt.Errorf("the body's digest is %s, the index says %s", got, c.Digest)
+	}
+	return nil
+}
+
+// Close closes the stored record, whether it was checked or not.
+func (b *checkedBody) Close() error { return b.from.Close() }
 
 // otherCRC returns the error for a record with a wrong checksum.
 func (c *Capture) otherCRC(from *storedRecord) error {
@@ -223,26 +253,6 @@ func (c *Capture) otherCRC(from *storedRecord) error {
 func (c *Capture) otherSize(r *Response) error {
 	return fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
 }
-
-// check reads the rest of the record behind the body and compares the record with the index, once.
-func (b *checkedBody) check() error {
-	if b.checked || b.err != nil {
-		return b.err
-	}
-	b.checked = true
-	c := b.capture
-	if _, err := io.Copy(io.Discard, b.in); err != nil {
-		b.err = c.damage(b.ctx, b.from, err)
-	} else if b.from.crc != c.RecordCRC {
-		b.err = c.damage(b.ctx, b.from, c.otherCRC(b.from))
-	} else if got := "sha256:" + base32.StdEncoding.EncodeToString(b.payload.Sum(nil)); got != c.Digest {
-		b.err = c.damage(b.ctx, b.from, fmt.Errorf("the body's digest is %s, the index says %s", got, c.Digest))
-	}
-	return b.err
-}
-
-// Close closes the stored record, whether it was checked or not.
-func (b *checkedBody) Close() error { return b.from.Close() }
 
 // InGzip is Response with the page's body as it is stored, in gzip: the bytes of Body's view. It
 // fails with library.ErrNotFound if the record has no stored page. It inflates only the headers. A
@@ -257,97 +267,46 @@ func (c *Capture) InGzip(ctx context.Context) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return orFromCopy(func() (*Response, error) {
-		record, err := c.Record(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r, err := c.openGzip(ctx, record, view)
-		if err != nil {
-			record.Close()
-			return nil, err
-		}
-		return r, nil
-	})
+	return c.read(ctx, func(from *storedRecord) (*Response, error) { return c.openGzip(ctx, from, view) })
 }
 
 // openGzip reads a stored record up to its body's blocks, or all of it if the body is short.
-func (c *Capture) openGzip(ctx context.Context, stored io.ReadCloser, view *archive.PageView) (*Response, error) {
-	from, n := &storedRecord{ReadCloser: stored}, c.HeadLen
+func (c *Capture) openGzip(ctx context.Context, from *storedRecord, view *archive.PageView) (*Response, error) {
+	n := c.HeadLen
 	if view.Size() <= wholeFirst {
 		n = c.WARCLength()
 	}
 	record := newBuffer(n)
 	if _, err := io.ReadFull(from, record.bytes); err != nil {
-		return nil, c.damage(ctx, from, err)
+		return nil, err
 	}
 	if n > c.HeadLen && from.crc != c.RecordCRC {
-		return nil, c.damage(ctx, from, c.otherCRC(from))
+		return nil, c.otherCRC(from)
 	}
 	in := unzippers.Get().(*unzipper)
 	defer unzippers.Put(in)
-	err := in.reset(bytes.NewReader(record.bytes[:c.HeadLen]))
-	var r *Response
-	if err == nil {
-		r, err = readResponse(in.text)
-	}
+	r, err := in.response(bytes.NewReader(record.bytes[:c.HeadLen]))
 	if err == nil && r.Size != c.BodyLen {
 		err = c.otherSize(r)
 	}
 	if err != nil {
-		return nil, c.damage(ctx, from, err)
+		return nil, err
 	}
 	start, end := view.Frame()
 	r.Size, r.Gzip = view.Size(), true
 	blocks := r.Size - int64(len(start)+len(end))
 	if n == c.HeadLen {
-		b := &gzipBody{ctx: ctx, capture: c, from: from, left: blocks}
-		b.Reader = io.MultiReader(bytes.NewReader(start), readerFunc(b.blocks), bytes.NewReader(end))
-		r.Body = b
+		b := &checkedBody{ctx: ctx, capture: c, from: from, in: from, left: blocks}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(start), b, bytes.NewReader(end)), b}
 		return r, nil
 	}
 	// What is before and behind the blocks is longer than what replaces it.
 	at := c.HeadLen - int64(len(start))
 	copy(record.bytes[at:], start)
 	copy(record.bytes[c.HeadLen+blocks:], end)
-	r.Body = record.body(at, r.Size, stored)
+	r.Body = record.body(at, r.Size, from)
 	return r, nil
 }
-
-// gzipBody reads a body's stored deflate blocks from its record.
-type gzipBody struct {
-	io.Reader
-	ctx     context.Context
-	capture *Capture
-	from    *storedRecord // stands in the blocks
-	left    int64         // bytes of the blocks that are still to be read
-}
-
-// blocks reads the body's blocks. At their end it reads the rest of the record and checks its
-// CRC-32.
-func (b *gzipBody) blocks(p []byte) (int, error) {
-	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	switch {
-	case err == io.EOF && b.left > 0:
-		return 0, b.capture.damage(b.ctx, b.from, io.ErrUnexpectedEOF)
-	case err != nil && err != io.EOF:
-		return 0, b.capture.damage(b.ctx, b.from, err)
-	case b.left > 0:
-		return n, nil
-	}
-	if _, err := io.Copy(io.Discard, b.from); err != nil {
-		return 0, b.capture.damage(b.ctx, b.from, err)
-	}
-	if b.from.crc != b.capture.RecordCRC {
-		return 0, b.capture.damage(b.ctx, b.from, b.capture.otherCRC(b.from))
-	}
-	return n, io.EOF
-}
-
-// Close closes the stored record, whether it was checked or not.
-func (b *gzipBody) Close() error { return b.from.Close() }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

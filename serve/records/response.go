@@ -80,18 +80,7 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	case !c.Kind.HasFile() && c.Kind != archive.Response:
 		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, library.ErrNotFound)
 	}
-	return orFromCopy(func() (*Response, error) {
-		record, err := c.Record(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r, err := c.open(ctx, record)
-		if err != nil {
-			record.Close()
-			return nil, err
-		}
-		return r, nil
-	})
+	return c.read(ctx, func(from *storedRecord) (*Response, error) { return c.whole(ctx, from) })
 }
 
 // answerOf is Response or InGzip for a Revisit that has an Original. open is that method.
@@ -155,33 +144,21 @@ func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
 // body, at most limit. They are not compared with the index. It fails with a *DamageError if the
 // record cannot be decompressed or parsed.
 func (c *Capture) Beginning(ctx context.Context, limit int64) (r *Response, body []byte, err error) {
-	r, err = orFromCopy(func() (r *Response, err error) {
-		r, body, err = c.beginning(ctx, limit)
+	r, err = c.read(ctx, func(from *storedRecord) (*Response, error) {
+		in := unzippers.Get().(*unzipper)
+		defer unzippers.Put(in)
+		r, err := in.response(from)
+		if err == nil {
+			r.Body, body = from, make([]byte, min(r.Size, limit))
+			_, err = io.ReadFull(in.text, body)
+		}
 		return r, err
 	})
-	return r, body, err
-}
-
-func (c *Capture) beginning(ctx context.Context, limit int64) (*Response, []byte, error) {
-	stored, err := c.Record(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer stored.Close()
-	from := &storedRecord{ReadCloser: stored}
-	in := unzippers.Get().(*unzipper)
-	defer unzippers.Put(in)
-	if err := in.reset(from); err != nil {
-		return nil, nil, c.damage(ctx, from, err)
-	}
-	r, err := readResponse(in.text)
-	if err != nil {
-		return nil, nil, c.damage(ctx, from, err)
-	}
-	body := make([]byte, min(r.Size, limit))
-	if _, err := io.ReadFull(in.text, body); err != nil {
-		return nil, nil, c.damage(ctx, from, err)
-	}
+	r.Body.Close()
+	r.Body = nil
 	return r, body, nil
 }
 

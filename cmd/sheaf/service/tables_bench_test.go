@@ -45,7 +45,7 @@ func BenchmarkTableAtSize(b *testing.B) {
 
 // table makes a table, and returns its numbers of records and bytes.
 func (large) table(b *testing.B, s *servetest.Site, reader *account.Account, q *records.Query) (rows, size int64) {
-	t, err := s.Library.Tables.Make(b.Context(), reader, api.TableOfRecords, results.OfBodies, func(to results.TableSink) error {
+	t, err := s.Library.Results.Make(b.Context(), reader, api.TableOfRecords, results.OfBodies, func(to results.TableSink) error {
 		_, err := results.Tabulate(b.Context(), q, s.Library.Records, reader, to, records.Budget{}, func() {})
 		return err
 	})
