@@ -193,7 +193,7 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 // changed takes over an account's new state and password hash.
 func (a *Accounts) changed(now *Account, phc string) {
 	if a.memory != nil {
-		a.memory.note(now.Name, now, phc)
+		note(a.memory, &a.memory.rows, now.Name, stored{now, phc}, true)
 	}
 	a.followers.changed(now)
 }

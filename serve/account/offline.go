@@ -88,71 +88,70 @@ func (a *Accounts) Learn(ctx context.Context) error {
 // known returns an account and the hash of its password from the database or, while that is away,
 // from memory. It fails with sql.ErrNoRows.
 func (a *Accounts) known(ctx context.Context, name string) (*Account, string, error) {
-	m := a.memory
-	if m == nil {
+	if a.memory == nil {
 		return a.load(ctx, name)
 	}
-	if m.paused() {
-		return m.get(name, errSilent)
-	}
-	bounded, cancel := context.WithTimeout(ctx, m.limit)
-	defer cancel()
-	known, phc, err := a.load(bounded, name)
-	switch {
-	case err == nil || errors.Is(err, sql.ErrNoRows):
-		m.note(name, known, phc)
-		return known, phc, err
-	case ctx.Err() != nil: // the caller has gone, not the database
-		return nil, "", err
-	}
-	m.mu.Lock()
-	m.pause = time.Now().Add(askAgain) // so that others do not wait for it too
-	m.mu.Unlock()
-	return m.get(name, err)
+	row, err := ask(ctx, a.memory, &a.memory.rows, name, func(ctx context.Context) (stored, error) {
+		known, phc, err := a.load(ctx, name)
+		return stored{known, phc}, err
+	})
+	return row.account, row.phc, err
 }
 
-// knownToken returns the token with a hash from the database or, while that is away, from memory;
-// nil if no token has it.
+// knownToken returns the token with a hash from the database or, while that is away, from memory. It
+// fails with sql.ErrNoRows.
 func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
-	m := a.memory
-	if m == nil {
-		return a.loadToken(ctx, hash)
+	load := func(ctx context.Context) (*Token, error) { return a.loadToken(ctx, hash) }
+	if a.memory == nil {
+		return load(ctx)
 	}
-	if m.paused() {
-		return m.getToken(hash, errSilent)
-	}
-	bounded, cancel := context.WithTimeout(ctx, m.limit)
-	defer cancel()
-	t, err := a.loadToken(bounded, hash)
-	switch {
-	case err == nil:
-		m.noteToken(hash, t)
-		return t, nil
-	case ctx.Err() != nil: // the caller has gone, not the database
-		return nil, err
-	}
-	m.mu.Lock()
-	m.pause = time.Now().Add(askAgain)
-	m.mu.Unlock()
-	return m.getToken(hash, err)
+	return ask(ctx, a.memory, &a.memory.tokens, hash, load)
 }
 
-func (m *memory) getToken(hash [sha256.Size]byte, why error) (*Token, error) {
+// ask returns what load finds in the database and keeps it in memory, as the value of key. While the
+// database is away, ask returns what is in memory. load and ask fail with sql.ErrNoRows if there is
+// no such value.
+func ask[K comparable, V any](ctx context.Context, m *memory, in *map[K]V, key K, load func(context.Context) (V, error)) (none V, err error) {
+	away := errSilent
+	if !m.paused() {
+		bounded, cancel := context.WithTimeout(ctx, m.limit)
+		defer cancel()
+		value, err := load(bounded)
+		switch {
+		case err == nil || errors.Is(err, sql.ErrNoRows):
+			note(m, in, key, value, err == nil)
+			return value, err
+		case ctx.Err() != nil: // the caller has gone, not the database
+			return none, err
+		}
+		away = err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tokens[hash], m.tooOldLocked(why)
+	if away != errSilent {
+		m.pause = time.Now().Add(askAgain) // so that others do not wait for it too
+	}
+	if err := m.tooOldLocked(away); err != nil {
+		return none, err
+	}
+	value, ok := (*in)[key]
+	if !ok {
+		return none, sql.ErrNoRows
+	}
+	return value, nil
 }
 
-// noteToken keeps what the database has just said of a token. t is nil if the database does not
-// have the token.
-func (m *memory) noteToken(hash [sha256.Size]byte, t *Token) {
+// note keeps the value of key that the database has just told, or that there is none.
+func note[K comparable, V any](m *memory, in *map[K]V, key K, value V, there bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.heard, m.pause = time.Now(), time.Time{}
 	switch {
-	case t == nil:
-		delete(m.tokens, hash)
-	case m.tokens != nil:
-		m.tokens[hash] = t
+	case *in == nil: // never read completely: what is missing would count as deleted
+	case there:
+		(*in)[key] = value
+	default:
+		delete(*in, key)
 	}
 }
 
@@ -174,35 +173,6 @@ func (m *memory) paused() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Now().Before(m.pause)
-}
-
-// note keeps what the database has just said of an account. known is nil if the database does not
-// have the account.
-func (m *memory) note(name string, known *Account, phc string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.heard, m.pause = time.Now(), time.Time{}
-	switch {
-	case m.rows == nil: // an account that is missing in it would count as deleted
-	case known == nil:
-		delete(m.rows, name)
-	default:
-		m.rows[name] = stored{known, phc}
-	}
-}
-
-// get answers from memory, with sql.ErrNoRows for an account that is not there.
-func (m *memory) get(name string, why error) (*Account, string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.tooOldLocked(why); err != nil {
-		return nil, "", err
-	}
-	row, ok := m.rows[name]
-	if !ok {
-		return nil, "", sql.ErrNoRows
-	}
-	return row.account, row.phc, nil
 }
 
 // tooOldLocked returns an ErrAway if what is in memory cannot be used. The caller holds mu.

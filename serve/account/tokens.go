@@ -158,15 +158,12 @@ func (a *Accounts) LoginToken(ctx context.Context, secret, remote string) (*Acco
 func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (found *Account, err error) {
 	verify := func(ctx context.Context) (bool, error) {
 		t, err := a.knownToken(ctx, sha256.Sum256([]byte(secret)))
-		if err != nil || t == nil || t.expired(time.Now()) || name != "" && name != t.Account {
-			return false, err
+		if err != nil || t.expired(time.Now()) || name != "" && name != t.Account {
+			return false, db.OrNone(err, nil)
 		}
 		known, _, err := a.known(ctx, t.Account)
-		if errors.Is(err, sql.ErrNoRows) {
-			return false, nil
-		}
 		if err != nil {
-			return false, err
+			return false, db.OrNone(err, nil)
 		}
 		with := *known
 		with.token, found = t, &with
@@ -210,24 +207,12 @@ func scanToken(row interface{ Scan(...any) error }, t *Token, more ...any) error
 }
 
 // joined returns uses as the database has them.
-func joined(uses []Use) string {
-	var b strings.Builder
-	for i, u := range uses {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(string(u))
-	}
-	return b.String()
-}
+func joined(uses []Use) string { return strings.Trim(fmt.Sprint(uses), "[]") }
 
-// loadToken reads the token with a hash; nil if no token has it.
+// loadToken reads the token with a hash. It fails with sql.ErrNoRows.
 func (a *Accounts) loadToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
 	t := new(Token)
 	err := scanToken(a.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM account_tokens WHERE hash = ?`, hash[:]), t)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
