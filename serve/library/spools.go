@@ -54,7 +54,7 @@ func NewSpools(limit int64) *Spools {
 // wait. A text once begun is written to its end, even if its callers go. A caller that goes before
 // its text is begun gives up its turn, so that broken-off requests delay no other texts. A text
 // that another text needs is written in the turn of the text that needs it. The caller must release
-// a text that has a file.
+// the text.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {
@@ -98,7 +98,7 @@ func (s *Spools) take(key string) *spooled {
 	return text
 }
 
-// release drops a reader of a text.
+// release drops a reader of a text. A text in memory need not be kept for its readers.
 func (s *Spools) release(text *spooled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,12 +69,8 @@ func (f *finder) feedLatest(ctx context.Context) (*library.Entry, error) {
 		return nil, err
 	}
 	latest := api.Latest{Cursor: at, Version: f.view.Snap.Version(), At: f.view.Snap.Published().UTC()}
-	d := library.Document{
-		Name: api.Newest, Type: "application/json", Modified: latest.At,
-		Key:   fmt.Sprintf("feed %d %s", f.view.Snap.Version(), f.view.Seen()),
-		Write: func(_ context.Context, w io.Writer) error { return json.NewEncoder(w).Encode(latest) },
-	}
-	return always(d.Entry(ctx, f.view.Archive.Memo))
+	text, err := json.Marshal(latest)
+	return always(library.Text(api.Newest, "application/json", latest.At, append(text, '\n')), err)
 }
 
 // tile returns one file of events. It leaves out what was taken down or has expired since, so it is

@@ -1,8 +1,7 @@
 package tree
 
 import (
-	"context"
-	"io"
+	"bytes"
 	"strings"
 	"text/template"
 	"time"
@@ -85,7 +84,7 @@ Questions: {{.}}
 {{- end}}
 `))
 
-func (f *finder) writeReadme(_ context.Context, w io.Writer) error {
+func (f *finder) readme() ([]byte, error) {
 	a := f.view.Account
 	domains := strings.Join(a.Domains, " ")
 	if f.view.Scope.Everything() {
@@ -95,7 +94,9 @@ func (f *finder) writeReadme(_ context.Context, w io.Writer) error {
 	if a.Quota > 0 {
 		quota = display.FormatBytes(a.Quota)
 	}
-	return readmeText.Execute(w, map[string]any{
+	var text bytes.Buffer
+	err := readmeText.Execute(&text, map[string]any{
 		"Domains": domains, "Window": a.Window.String(), "Rate": a.Rate.String(), "Quota": quota, "Contact": f.tree.opt.Contact,
 	})
+	return text.Bytes(), err
 }

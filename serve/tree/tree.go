@@ -243,10 +243,8 @@ func (f *finder) root() *library.Entry {
 func (f *finder) rootText(ctx context.Context, name string) (*library.Entry, error) {
 	const media = "text/plain; charset=utf-8"
 	if name == fileReadme {
-		a := f.view.Account
-		d := library.Document{Name: name, Type: media, Modified: readmeDate, Write: f.writeReadme,
-			Key: fmt.Sprintf("%q %v %v %d", f.view.Scope, a.Window, a.Rate, a.Quota)}
-		return always(d.Entry(ctx, f.view.Archive.Memo))
+		text, err := f.readme()
+		return always(library.Text(name, media, readmeDate, text), err)
 	}
 	editions, err := f.view.Snap.Editions(ctx)
 	if err != nil {
@@ -259,9 +257,5 @@ func (f *finder) rootText(ctx context.Context, name string) (*library.Entry, err
 		return f.listingOfAll(ctx)
 	}
 	newest := editions[len(editions)-1]
-	d := library.Document{Name: name, Type: media, Modified: newest.Published, Key: newest.Name, Write: func(_ context.Context, w io.Writer) error {
-		_, err := fmt.Fprintln(w, newest.Name)
-		return err
-	}}
-	return d.Entry(ctx, f.view.Archive.Memo)
+	return library.Text(name, media, newest.Published, []byte(newest.Name+"\n")), nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"path"
 	"slices"
@@ -129,7 +128,7 @@ func (s source) tables() string {
 // volumesManifest returns the list of the files of a domain's volumes. A day's list begins with a
 // line about the day.
 func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry, error) {
-	var list bytes.Buffer
+	var list, day bytes.Buffer
 	lines, last, edition := json.NewEncoder(&list), time.Time{}, ""
 	if of.current {
 		edition = of.name
@@ -156,20 +155,11 @@ func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry
 		if complete && since.After(last) {
 			last = since
 		}
-		line, err := json.Marshal(library.DayLine{Day: of.name, Complete: complete})
-		if err != nil {
+		if err := json.NewEncoder(&day).Encode(library.DayLine{Day: of.name, Complete: complete}); err != nil {
 			return nil, err
 		}
-		list = *bytes.NewBuffer(slices.Concat(line, []byte("\n"), list.Bytes()))
 	}
-	d := library.Document{
-		Name: library.Manifest, Type: "application/x-ndjson", Modified: last, Key: "volumes " + list.String(),
-		Write: func(_ context.Context, w io.Writer) error {
-			_, err := w.Write(list.Bytes())
-			return err
-		},
-	}
-	return d.Entry(ctx, f.view.Archive.Memo)
+	return library.Text(library.Manifest, "application/x-ndjson", last, append(day.Bytes(), list.Bytes()...)), nil
 }
 
 // listVolumes lists the files of a domain's volumes.
