@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sort"
 
 	"sheaf/internal/stream"
 )
@@ -12,11 +13,23 @@ import (
 // Joined is a file that consists of parts, one after another. A part is opened when its bytes are
 // read.
 type Joined struct {
-	Local bool // whether all parts are Extents whose bytes lie in local files
+	Local bool            // whether all parts are Extents whose bytes lie in local files
+	Parts int             // their number
+	End   func(int) int64 // where a part ends in the file, by the part's number
 
-	// Part returns the part that holds the byte at off, and where the part begins and ends in the
-	// file.
-	Part func(ctx context.Context, off int64) (part Ranges, begin, end int64, err error)
+	// Open returns the bytes of a part. length is how many of them are in the file.
+	Open func(ctx context.Context, part int, length int64) (Ranges, error)
+}
+
+// part returns the part that holds the byte at off, and where the part begins and ends in the file.
+func (j *Joined) part(ctx context.Context, off int64) (part Ranges, begin, end int64, err error) {
+	i := sort.Search(j.Parts, func(i int) bool { return j.End(i) > off })
+	if i > 0 {
+		begin = j.End(i - 1)
+	}
+	end = j.End(i)
+	part, err = j.Open(ctx, i, end-begin)
+	return part, begin, end, err
 }
 
 // OpenRange implements Ranges.
@@ -43,7 +56,7 @@ type joinedReader struct {
 func (r *joinedReader) Read(p []byte) (int, error) {
 	for r.at < r.end {
 		if r.part == nil {
-			part, begin, end, err := r.file.Part(r.ctx, r.at)
+			part, begin, end, err := r.file.part(r.ctx, r.at)
 			if err != nil {
 				return 0, err
 			}
@@ -96,7 +109,7 @@ func (x *joinedExtents) Next(ctx context.Context) (stream.Extent, error) {
 		if x.at >= x.end {
 			return stream.Extent{}, io.EOF
 		}
-		part, begin, end, err := x.file.Part(ctx, x.at)
+		part, begin, end, err := x.file.part(ctx, x.at)
 		if err != nil {
 			return stream.Extent{}, err
 		}

@@ -70,13 +70,8 @@ func (a Archive) joinOthers() *joinedOthers {
 		}
 	}
 	j.etag = `"others-` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`
-	j.Part = func(_ context.Context, off int64) (part Ranges, begin, end int64, err error) {
-		i := 0
-		for ends[i] <= off {
-			begin, i = ends[i], i+1
-		}
-		return parts[i], begin, ends[i], nil
-	}
+	j.Parts, j.End = len(parts), func(i int) int64 { return ends[i] }
+	j.Open = func(_ context.Context, i int, _ int64) (Ranges, error) { return parts[i], nil }
 	return j
 }
 

@@ -276,27 +276,28 @@ func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[for
 // ranges returns the bytes of a form. A host's file is opened when its bytes are read.
 func (v *Volume) ranges(form int, end []byte) *Joined {
 	_, local := store.AsLocal(v.from.Segments.Store)
-	return &Joined{Local: local, Part: func(ctx context.Context, off int64) (part Ranges, from, to int64, err error) {
-		i := sort.Search(len(v.parts), func(i int) bool { return v.parts[i].ends[form] > off })
-		if i > 0 {
-			from = v.parts[i-1].ends[form]
-		}
+	place := func(i int) int64 {
 		if i == len(v.parts) {
-			return Bytes(end), from, from + int64(len(end)), nil
+			return v.files[form].size + int64(len(end))
 		}
-		p := v.parts[i]
-		whole, err := p.archive.content(ctx, p.archive.volumeForm(form))
+		return v.parts[i].ends[form]
+	}
+	return &Joined{Local: local, Parts: len(v.parts) + 1, End: place, Open: func(ctx context.Context, i int, length int64) (Ranges, error) {
+		if i == len(v.parts) {
+			return Bytes(end), nil
+		}
+		a := v.parts[i].archive
+		whole, err := a.content(ctx, a.volumeForm(form))
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, err
 		}
-		want := p.ends[form] - from
 		if form == volumeTar {
-			want += int64(len(tarEnd))
+			length += int64(len(tarEnd))
 		}
-		if whole.Size() != want {
-			err = fmt.Errorf("volume: %s has %d bytes, not %d", p.archive.host.Name, whole.Size(), want)
+		if whole.Size() != length {
+			err = fmt.Errorf("volume: %s has %d bytes, not %d", a.host.Name, whole.Size(), length)
 		}
-		return whole, from, p.ends[form], err
+		return whole, err
 	}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"sort"
 	"time"
 
 	"sheaf/archive"
@@ -96,29 +95,34 @@ func (b *Bundle) entry() *library.Entry {
 // ranges returns the bundle's bytes. A segment is opened when its bytes are read.
 func (b *Bundle) ranges() *library.Joined {
 	_, local := store.AsLocal(b.from.Segments.Store)
-	return &library.Joined{Local: local, Part: func(ctx context.Context, off int64) (part library.Ranges, begin, end int64, err error) {
-		if begin = int64(len(b.start)); off < begin {
-			return library.Bytes(b.start), 0, begin, nil
+	place := func(i int) int64 {
+		switch {
+		case i == 0:
+			return int64(len(b.start))
+		case i > len(b.pieces):
+			return b.size
 		}
-		i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].End > off })
-		if i > 0 {
-			begin = b.pieces[i-1].End
+		return b.pieces[i-1].End
+	}
+	return &library.Joined{Local: local, Parts: len(b.pieces) + 2, End: place, Open: func(ctx context.Context, i int, length int64) (library.Ranges, error) {
+		switch {
+		case i == 0:
+			return library.Bytes(b.start), nil
+		case i > len(b.pieces):
+			return library.Bytes(b.end), nil
 		}
-		if i == len(b.pieces) {
-			return library.Bytes(b.end), begin, b.size, nil
-		}
-		p := &b.pieces[i]
-		view, err := cache.GetOrCompute(ctx, b.from.Memo, fmt.Sprintf("piece %d %s", i, b.ETag), func(ctx context.Context) (*archive.View, int64, error) {
+		p := &b.pieces[i-1]
+		view, err := cache.GetOrCompute(ctx, b.from.Memo, fmt.Sprintf("piece %d %s", i-1, b.ETag), func(ctx context.Context) (*archive.View, int64, error) {
 			view, _, err := stretch(ctx, b.from.Segments, b.form.Kind, p.Segment, p.numbers())
 			if err != nil {
 				return nil, 0, err
 			}
 			return view, view.Held(), nil
 		})
-		if err == nil && view.Size() != p.End-begin {
-			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.Segment.Host, view.Size(), p.End-begin)
+		if err == nil && view.Size() != length {
+			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.Segment.Host, view.Size(), length)
 		}
-		return view, begin, p.End, err
+		return view, err
 	}}
 }
 

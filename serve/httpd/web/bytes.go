@@ -141,10 +141,10 @@ func (p *Pages) sendRanges(w *guard.Answer, r *http.Request, c *records.Capture,
 		http.ServeContent(w, r, "", time.Time{}, inMemory)
 		return nil
 	}
-	whole, isJoined := answer.Body.(*joined)
+	parts, isJoined := answer.Body.(*joined)
 	content := &guard.Content{Size: answer.Size, Forward: !isJoined && !answer.Gzip, Open: func(off, n int64) (io.ReadCloser, error) {
 		if isJoined {
-			return whole.from(off), nil
+			return parts.whole.OpenRange(r.Context(), off, n)
 		}
 		if answer.Gzip && off > 0 { // gzip's CRC-32 shows damage to a client that joins parts
 			stored, err := c.Body()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sheaf/serve/account"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
 )
 
@@ -106,65 +107,39 @@ func cover(parts []*part, length int64) (chosen []*part) {
 	return chosen
 }
 
-// joined reads a body from its parts. Each part is checked as it is read.
+// joined is a body that is read from its parts. Each part is checked as it is read.
 type joined struct {
-	ctx  context.Context
-	all  []*part
-	next int   // the part that has the next byte, or one before it
-	at   int64 // the next byte
-	in   io.ReadCloser
+	io.ReadCloser // from the beginning
+	whole         *library.Joined
 }
 
-// from returns a reader of the body from an offset on.
-func (j *joined) from(off int64) *joined { return &joined{ctx: j.ctx, all: j.all, at: off} }
-
-func (j *joined) Read(b []byte) (int, error) {
-	for j.next < len(j.all) {
-		p := j.all[j.next]
-		if j.at >= p.first+p.size {
-			if err := j.Close(); err != nil {
-				return 0, err
-			}
-			j.next++
-			continue
-		}
-		if j.in == nil {
-			answer, err := p.Response(j.ctx)
-			if err != nil {
-				return 0, err
-			}
-			j.in = answer.Body
-			if _, err := io.CopyN(io.Discard, j.in, j.at-p.first); err != nil {
-				return 0, err
-			}
-		}
-		n, err := j.in.Read(b[:min(int64(len(b)), p.first+p.size-j.at)])
-		j.at += int64(n)
-		switch {
-		case n > 0:
-			return n, nil
-		case err == io.EOF:
-			return 0, io.ErrUnexpectedEOF
-		case err != nil:
-			return 0, err
-		}
-	}
-	return 0, io.EOF
+// rest is what a part has behind its first skip bytes.
+type rest struct {
+	*part
+	skip int64
 }
 
-func (j *joined) Close() error {
-	if j.in == nil {
-		return nil
+// OpenRange implements library.Ranges.
+func (p rest) OpenRange(ctx context.Context, off, _ int64) (io.ReadCloser, error) {
+	answer, err := p.Response(ctx)
+	if err != nil {
+		return nil, err
 	}
-	in := j.in
-	j.in = nil
-	return in.Close()
+	if _, err := io.CopyN(io.Discard, answer.Body, p.skip+off); err != nil {
+		return nil, errors.Join(err, answer.Body.Close())
+	}
+	return answer.Body, nil
 }
 
 // joinParts turns the answer for one part into the answer for the whole body.
 func joinParts(ctx context.Context, h http.Header, answer *records.Response, parts []*part) error {
 	err := answer.Body.Close()
-	answer.Status, answer.Size, answer.Body = http.StatusOK, parts[0].of, &joined{ctx: ctx, all: parts}
+	whole := &library.Joined{Parts: len(parts), End: func(i int) int64 { return parts[i].first + parts[i].size }, Open: func(_ context.Context, i int, length int64) (library.Ranges, error) {
+		return rest{parts[i], parts[i].size - length}, nil
+	}}
+	answer.Status, answer.Size = http.StatusOK, parts[0].of
+	body, _ := whole.OpenRange(ctx, 0, answer.Size) // cannot fail: nothing is opened yet
+	answer.Body = &joined{body, whole}
 	h.Set("X-Archive-Parts", fmt.Sprint(len(parts)))
 	return err
 }
