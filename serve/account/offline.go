@@ -98,8 +98,8 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 	return row.account, row.phc, err
 }
 
-// knownToken returns the token with a hash from the database or, while that is away, from memory. It
-// fails with sql.ErrNoRows.
+// knownToken returns the token with a hash from the database or, while that is away, from memory.
+// It fails with sql.ErrNoRows.
 func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
 	load := func(ctx context.Context) (*Token, error) { return a.loadToken(ctx, hash) }
 	if a.memory == nil {
@@ -108,9 +108,9 @@ func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Tok
 	return ask(ctx, a.memory, &a.memory.tokens, hash, load)
 }
 
-// ask returns what load finds in the database and keeps it in memory, as the value of key. While the
-// database is away, ask returns what is in memory. load and ask fail with sql.ErrNoRows if there is
-// no such value.
+// ask returns what load finds in the database and keeps it in memory, as the value of key. While
+// the database is away, ask returns what is in memory. load and ask fail with sql.ErrNoRows if
+// there is no such value.
 func ask[K comparable, V any](ctx context.Context, m *memory, in *map[K]V, key K, load func(context.Context) (V, error)) (none V, err error) {
 	away := errSilent
 	if !m.paused() {

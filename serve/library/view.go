@@ -82,14 +82,19 @@ func (v *AccountView) Again() *AccountView {
 	return nil
 }
 
-// Shared returns what compute makes of an account's view, and keeps it in memo under a key. The key
-// need not say what the account may see. Concurrent callers share one computation. The computation
-// may outlast its caller, so it gets a view of its own. That view may be of a newer version.
-func Shared[T any](ctx context.Context, v *AccountView, memo *cache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
-	return cache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
-		own, err := v.Archive.View(ctx, v.Account)
-		if err != nil {
-			return t, 0, err
+// Shared returns what compute makes of an account's view, and keeps it under a key for all that see
+// the same. Concurrent callers share one computation. The computation may outlast its caller, so it
+// holds the view, too.
+func Shared[T any](ctx context.Context, v *AccountView, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
+	return SharedByAll(ctx, v, key+" "+v.Seen(), compute)
+}
+
+// SharedByAll is Shared for what does not depend on what the account may see.
+func SharedByAll[T any](ctx context.Context, v *AccountView, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
+	return cache.GetOrCompute(ctx, v.Archive.Memo, key, func(ctx context.Context) (t T, cost int64, err error) {
+		own := v.Again()
+		if own == nil {
+			return t, 0, cache.ErrLeft
 		}
 		defer own.Release()
 		return compute(ctx, own)

@@ -73,9 +73,9 @@ func (s *storedRecord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read opens the stored record and calls open, whose answer has the record as its body, or a part of
-// it. An error of open says that the record is damaged, unless the store itself has failed. If the
-// segment of a damaged record comes from the store's copy from now on, read begins once more.
+// read opens the stored record and calls open, whose answer has the record as its body, or a part
+// of it. An error of open says that the record is damaged, unless the store itself has failed. If
+// the segment of a damaged record comes from the store's copy from now on, read begins once more.
 func (c *Capture) read(ctx context.Context, open func(*storedRecord) (*Response, error)) (*Response, error) {
 	r, err := c.readOnce(ctx, open)
 	if damage, ok := errors.AsType[*DamageError](err); ok && damage.again {

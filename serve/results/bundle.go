@@ -67,8 +67,8 @@ func (b *Bundle) frame(sum archive.Stretch) {
 	b.size = int64(len(b.start)) + sum.Size + int64(len(b.end))
 }
 
-// check fails if anything of the bundle's hosts was taken down or restored since, or the account may
-// not see all of the bundle.
+// check fails if anything of the bundle's hosts was taken down or restored since, or the account
+// may not see all of the bundle.
 func (b *Bundle) check(v *library.AccountView) error {
 	if !v.Sees(b.Scope) {
 		return library.ErrChanged

@@ -45,8 +45,8 @@ func (x *Files) GetOrBuild(ctx context.Context, a *account.Account, key string, 
 	})
 }
 
-// Open opens a file for an account, and calls it name. It fails with library.ErrChanged if something
-// in the file may have been withdrawn since, or if the account may not see all of it.
+// Open opens a file for an account, and calls it name. It fails with library.ErrChanged if
+// something in the file may have been withdrawn since, or if the account may not see all of it.
 func (x *Files) Open(ctx context.Context, a *account.Account, f File, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {

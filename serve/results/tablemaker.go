@@ -197,11 +197,7 @@ type pass struct {
 
 // day makes a day's missing tables, and sets when unwanted ones are deleted.
 func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.VolumeTable) error {
-	volumes := p.opt.Tree.Volumes
-	if p.current {
-		volumes = p.opt.Tree.CurrentVolumes
-	}
-	return volumes(ctx, tree.Everybody, day, func(of tree.VolumeOf) error {
+	return p.opt.Tree.Volumes(ctx, tree.Everybody, day, func(of tree.VolumeOf) error {
 		name, state := day+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
 		known := stored[of.Domain+"/"+of.Name]
 		now := func(t tree.VolumeTable) bool { return t.Changed.Equal(of.Modified) && t.Version == p.version }

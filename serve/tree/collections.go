@@ -20,7 +20,7 @@ func (t *Tree) Collections(ctx context.Context, a *account.Account) ([]catalog.I
 	}
 	defer v.Release()
 	key := fmt.Sprintf("collections %d", v.Snap.Version())
-	return library.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) ([]catalog.ImportedCollection, int64, error) {
+	return library.Shared(ctx, v, key, func(ctx context.Context, v *library.AccountView) ([]catalog.ImportedCollection, int64, error) {
 		all, err := catalog.Collections(ctx, v.Snap)
 		if err != nil {
 			return nil, 0, err

@@ -153,19 +153,24 @@ func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain str
 	return dir, newest.Edition, nil
 }
 
-// currentSpans returns, for a source of the latest versions, each volume's hosts.
-func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err error) {
-	all, err := t.currents(ctx)
-	for _, c := range all {
-		if c.Same(Current{Edition: of.name, Domain: of.place}) {
-			at := span{}
-			for _, at.to = range c.Ends {
-				spans = append(spans, at)
-				at.from = at.to
-			}
+// currentSources returns the sources of all complete volumes of the latest versions whose editions
+// the catalog has.
+func (f *finder) currentSources(ctx context.Context) (all []source, err error) {
+	currents, err := f.tree.currents(ctx)
+	for i := 0; i < len(currents) && err == nil; i++ {
+		var ed catalog.Edition
+		switch ed, err = f.view.Snap.EditionInfo(ctx, currents[i].Edition); {
+		case errors.Is(err, catalog.ErrNotExist):
+			err = nil
+		case err == nil:
+			all = append(all, currentSource(currents[i], ed))
 		}
 	}
-	return spans, err
+	return all, err
+}
+
+func currentSource(c Current, ed catalog.Edition) source {
+	return source{c.Edition, []catalog.Edition{ed}, c.Domain, &c}
 }
 
 // findCurrent finds a path below /current. It has a directory for each edition, which has one for
@@ -173,21 +178,17 @@ func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err e
 func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, error) {
 	edition, rest, _ := strings.Cut(name, "/")
 	domain, file, deep := strings.Cut(rest, "/")
-	all, err := f.tree.currents(ctx)
+	all, err := f.currentSources(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []source
-	for _, c := range all {
-		if edition != "" && c.Edition != edition || domain != "" && c.Domain != domain {
+	for _, of := range all {
+		if edition != "" && of.name != edition || domain != "" && of.place != domain {
 			continue
 		}
-		of, err := currentSource(ctx, f.view, c)
-		if err == nil {
-			_, err = f.volumesDirectory(ctx, of)
-		}
-		switch {
-		case library.IsNotFound(err), errors.Is(err, catalog.ErrNotExist):
+		switch _, err := f.volumesDirectory(ctx, of); {
+		case library.IsNotFound(err):
 		case err != nil:
 			return nil, err
 		default:

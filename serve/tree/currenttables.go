@@ -2,11 +2,9 @@ package tree
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
-	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -26,38 +24,6 @@ func (t *Tree) CurrentFolders(ctx context.Context) (folders []string, err error)
 	return slices.Compact(folders), err
 }
 
-// CurrentVolumes is Volumes for those volumes of the latest versions that have their tables in
-// folder.
-func (t *Tree) CurrentVolumes(ctx context.Context, a *account.Account, folder string, each func(VolumeOf) error) error {
-	v, err := t.opt.Archive.View(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer v.Release()
-	all, err := t.currents(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range all {
-		if currentTables+c.Edition != folder {
-			continue
-		}
-		of, err := currentSource(ctx, v, c)
-		if err == nil {
-			err = (&finder{t, v}).volumesOf(ctx, of, each)
-		}
-		if err != nil && !errors.Is(err, catalog.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-func currentSource(ctx context.Context, v *library.AccountView, c Current) (source, error) {
-	ed, err := v.Snap.EditionInfo(ctx, c.Edition)
-	return source{c.Edition, []catalog.Edition{ed}, c.Domain, true}, err
-}
-
 // LinkTables returns, for each domain, the tables called name of its newest volumes of the latest
 // versions. They are sorted by Name, which is their path. While some of these tables are missing,
 // it returns those of older volumes if these are complete.
@@ -67,24 +33,24 @@ func (t *Tree) LinkTables(ctx context.Context, name string) (tables []*library.E
 		return nil, err
 	}
 	defer v.Release()
-	all, err := t.currents(ctx)
+	f := &finder{t, v}
+	all, err := f.currentSources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b Current) int { return b.Made.Compare(a.Made) })
+	slices.SortFunc(all, func(a, b source) int { return b.current.Made.Compare(a.current.Made) })
 	made := make(map[string][]*library.Entry) // by domain
 	whole := make(map[string]bool)
-	for _, c := range all {
-		if whole[c.Domain] {
+	for _, of := range all {
+		if whole[of.place] {
 			continue
 		}
-		some, complete, err := (&finder{t, v}).linkTables(ctx, c, name)
+		some, complete, err := f.linkTables(ctx, of, name)
 		if err != nil {
 			return nil, err
 		}
-		if whole[c.Domain] = complete; complete || made[c.Domain] == nil {
-			made[c.Domain] = some
+		if whole[of.place] = complete; complete || made[of.place] == nil {
+			made[of.place] = some
 		}
 	}
 	for _, of := range made {
@@ -94,28 +60,21 @@ func (t *Tree) LinkTables(ctx context.Context, name string) (tables []*library.E
 	return tables, nil
 }
 
-// linkTables returns the tables called name of c's volumes. complete says that no table is missing.
-func (f *finder) linkTables(ctx context.Context, c Current, name string) (tables []*library.Entry, complete bool, err error) {
-	of, err := currentSource(ctx, f.view, c)
-	if errors.Is(err, catalog.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
+// linkTables returns the tables called name of a source's volumes. complete says that no table is
+// missing.
+func (f *finder) linkTables(ctx context.Context, of source, name string) (tables []*library.Entry, complete bool, err error) {
 	parts, err := f.volumeParts(ctx, of)
 	complete = true
 	for i := 0; i < len(parts) && err == nil; i++ {
 		var v *volumeFiles
-		var own []VolumeTable
-		if v, err = f.volumeFiles(ctx, of, parts[i], numbered(i+1)); err == nil && len(v.nodes) > 0 {
-			own, err = f.tablesOf(ctx, of, v, numbered(i+1))
-			n := slices.IndexFunc(own, func(t VolumeTable) bool { return t.Name == name })
-			if complete = complete && n >= 0; n >= 0 {
-				table := own[n].file(f.tree.opt.Archive.Segments.Store, v.modified)
-				table.Name = c.key(table.Name)
-				tables = append(tables, table)
-			}
+		var table *library.Entry
+		switch v, table, err = f.tableOf(ctx, of, parts[i], numbered(i+1), name); {
+		case err != nil || len(v.nodes) == 0:
+		case table == nil:
+			complete = false
+		default:
+			table.Name = of.current.key(table.Name)
+			tables = append(tables, table)
 		}
 	}
 	return tables, complete, err

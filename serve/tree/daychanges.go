@@ -12,7 +12,6 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
-	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -73,7 +72,7 @@ func (f *finder) changesDocument(ctx context.Context, of source, name string) (l
 // madeChanges returns the files of changes that were written before. Directories list no others,
 // since writing them takes long.
 func (f *finder) madeChanges(ctx context.Context, of source) (nodes []library.Node, err error) {
-	if of.current {
+	if of.current != nil {
 		return nil, nil
 	}
 	for _, name := range []string{fileChanges, fileChangesTable} {
@@ -135,7 +134,7 @@ func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, e
 func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
 	v := f.view
 	key := fmt.Sprintf("withdrawn %d", v.Snap.Withdrawals())
-	days, err := ofVersion(ctx, v, key, func(ctx context.Context, v *library.AccountView) (map[string][]catalog.Tombstone, int64, error) {
+	days, err := library.SharedByAll(ctx, v, key, func(ctx context.Context, v *library.AccountView) (map[string][]catalog.Tombstone, int64, error) {
 		all, err := v.Snap.Takedowns(ctx, "")
 		days, size := make(map[string][]catalog.Tombstone), 0
 		for _, t := range all {
@@ -176,7 +175,7 @@ func (f *finder) turned(ctx context.Context, day string) (keys []string, err err
 		return nil, err
 	}
 	key := fmt.Sprintf("turned %d %q %v", f.view.Snap.Version(), day, turns)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (keys []string, cost int64, err error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (keys []string, cost int64, err error) {
 		editions, err := v.Snap.Editions(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -199,19 +198,6 @@ func (f *finder) turned(ctx context.Context, day string) (keys []string, err err
 			keys = slices.Compact(keys)
 		}
 		return keys, int64(64 * len(keys)), nil
-	})
-}
-
-// ofVersion returns what compute makes of a version of the catalog, and keeps it under a key for
-// all accounts. compute may run on when its caller has gone, in a view of its own.
-func ofVersion[T any](ctx context.Context, v *library.AccountView, key string, compute func(context.Context, *library.AccountView) (T, int64, error)) (T, error) {
-	return cache.GetOrCompute(ctx, v.Archive.Memo, key, func(ctx context.Context) (t T, cost int64, err error) {
-		own := v.Again()
-		if own == nil {
-			return t, 0, cache.ErrLeft
-		}
-		defer own.Release()
-		return compute(ctx, own)
 	})
 }
 

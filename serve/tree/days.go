@@ -42,7 +42,7 @@ type publishedDay struct {
 // days returns the days on which something was published, the oldest first. It keeps them for the
 // version: there may be 1,440 editions a day.
 func (f *finder) days(ctx context.Context) ([]publishedDay, error) {
-	return ofVersion(ctx, f.view, fmt.Sprintf("days %d", f.view.Snap.Version()), func(ctx context.Context, v *library.AccountView) (days []publishedDay, cost int64, err error) {
+	return library.SharedByAll(ctx, f.view, fmt.Sprintf("days %d", f.view.Snap.Version()), func(ctx context.Context, v *library.AccountView) (days []publishedDay, cost int64, err error) {
 		editions, err := v.Snap.Editions(ctx)
 		last := make(map[string]time.Time)
 		for _, ed := range editions {
@@ -129,7 +129,7 @@ func (f *finder) withdrew(ctx context.Context, of source) error {
 func (f *finder) expired(ctx context.Context, of source) error {
 	last := of.editions[len(of.editions)-1]
 	key := fmt.Sprintf("expired %q %q %q %d", of.name, of.place, last.Name, f.view.Snap.Withdrawals())
-	some, err := library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
+	some, err := library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
 		hosts, err := (&finder{f.tree, v}).changedHosts(ctx, of)
 		for _, host := range hosts {
 			history, err := v.Snap.History(ctx, host)
@@ -192,7 +192,7 @@ func (f *finder) listDomains(ctx context.Context, day string, editions []catalog
 // domainsOf returns the top-level domains in which an edition has something for the account.
 func (f *finder) domainsOf(ctx context.Context, ed catalog.Edition) ([]string, error) {
 	key := fmt.Sprintf("domains %d %q", f.view.Snap.Withdrawals(), ed.Name)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (domains []string, cost int64, err error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (domains []string, cost int64, err error) {
 		for from, more := "", true; more; {
 			more = false
 			for seg, err := range editionSegments(ctx, v, ed.Name, v.Scope, span{from: from}) {
@@ -231,12 +231,13 @@ const littleShare = 16
 
 // volumeParts returns what each volume of a domain has.
 func (f *finder) volumeParts(ctx context.Context, of source) (parts []part, err error) {
-	if of.current {
-		spans, err := f.tree.currentSpans(ctx, of)
-		for _, s := range spans {
-			parts = append(parts, part{s, of.editions})
+	if of.current != nil {
+		at := span{}
+		for _, at.to = range of.current.Ends {
+			parts = append(parts, part{at, of.editions})
+			at.from = at.to
 		}
-		return parts, err
+		return parts, nil
 	}
 	var shared brought // by the editions of the last part, if more may share it
 	for i, ed := range of.editions {
@@ -280,7 +281,7 @@ type brought struct {
 // broughtBy returns what an edition brought of the domain at a place.
 func (f *finder) broughtBy(ctx context.Context, ed catalog.Edition, place string) (brought, error) {
 	key := fmt.Sprintf("brought %q %q", ed.Name, place)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (all brought, cost int64, err error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (all brought, cost int64, err error) {
 		size, hosts, at := int64(0), 0, span{}
 		for h, err := range v.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(place)) {
 			switch {

@@ -155,7 +155,7 @@ func (f *finder) shards(ctx context.Context, ed catalog.Edition) ([]span, error)
 	}
 	// The bounds stay as they are while they are cached. Take-downs make the shards smaller.
 	key := fmt.Sprintf("shards %q", ed.Name)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (spans []span, cost int64, err error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (spans []span, cost int64, err error) {
 		n, from, last := 0, "", ""
 		for h, err := range editionHosts(ctx, v, ed.Name, span{}) {
 			if err != nil {

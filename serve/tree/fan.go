@@ -55,7 +55,7 @@ func (f *finder) wide(ctx context.Context, place, letters string) (bool, error) 
 		return false, nil // of such a level only a few ways down are listed
 	}
 	key := fmt.Sprintf("wide %d %q %q", f.view.Snap.Version(), place, letters)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
 		n := 0
 		err := level(ctx, v, place, letters, func(library.Node) error {
 			if n++; n > f.tree.opt.Widest {

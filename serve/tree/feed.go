@@ -57,7 +57,7 @@ func (f *finder) findFeed(ctx context.Context, name string) (*library.Entry, err
 // checkpoint, which never changes.
 func (f *finder) checkpoint(ctx context.Context, seq int64) (catalog.Checkpoint, error) {
 	key := fmt.Sprintf("checkpoint %d", seq)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (catalog.Checkpoint, int64, error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (catalog.Checkpoint, int64, error) {
 		m, err := v.Snap.Checkpoint(ctx, seq)
 		return m, 256, err
 	})

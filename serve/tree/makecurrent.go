@@ -95,7 +95,7 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 	if n := len(m.made.Ends); n > 0 {
 		at.from = m.made.Ends[n-1]
 	}
-	for h, err := range v.HostsOf(source{ed.Name, []catalog.Edition{ed}, m.made.Domain, true}.segments(ctx, v, part{span: at})) {
+	for h, err := range v.HostsOf(currentSource(m.made, ed).segments(ctx, v, part{span: at})) {
 		if err != nil {
 			return false, err
 		}

@@ -26,12 +26,12 @@ import (
 // current.go has volumes of the latest version of every page.
 
 // source is what volumes are made of: what the editions of a day brought of a domain or, if current
-// is true, the latest version of every page of the domain when the one edition had been published.
+// is set, the latest version of every page of the domain when the one edition had been published.
 type source struct {
-	name     string            // of the day or, if current is true, of the edition
+	name     string            // of the day or, if current is set, of the edition
 	editions []catalog.Edition // in the order of publication; at least one
 	place    string            // of the domain in the tree, such as "jp/ac"
-	current  bool
+	current  *Current
 }
 
 // part is what one volume has of a source: hosts, and the editions that brought them. There is more
@@ -75,14 +75,14 @@ func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entr
 		return f.listVolumes(ctx, of, emit)
 	})
 	for i, ed := range of.editions {
-		if !of.current && catalog.DayOf(ed.Name) != of.name {
+		if of.current == nil && catalog.DayOf(ed.Name) != of.name {
 			break // nothing was published on the day
 		}
 		for _, err := range of.segments(ctx, f.view, part{editions: of.editions[i : i+1]}) {
 			return dir, err
 		}
 	}
-	if of.current {
+	if of.current != nil {
 		return nil, library.ErrNotFound
 	}
 	if err := f.withdrew(ctx, of); !library.IsNotFound(err) {
@@ -97,29 +97,40 @@ func (f *finder) findTable(ctx context.Context, of source, volume, name string) 
 	if err != nil {
 		return nil, err
 	}
-	v, err := f.volumeFiles(ctx, of, part, volume)
-	if err != nil {
-		return nil, err
+	_, table, err := f.tableOf(ctx, of, part, volume, name)
+	if err == nil && table == nil {
+		err = library.ErrNotFound
 	}
-	all, err := f.tablesOf(ctx, of, v, volume)
-	if i := slices.IndexFunc(all, func(t VolumeTable) bool { return t.Name == name }); i >= 0 {
-		return all[i].file(f.tree.opt.Archive.Segments.Store, v.modified), nil
-	}
-	return nil, cmp.Or(err, library.ErrNotFound)
+	return table, err
 }
 
-// tablesOf returns the tables that were made of a volume as the account sees it.
-func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume string) ([]VolumeTable, error) {
+// tableOf returns the table called name among those that tablesOf returns; nil if it is not there.
+func (f *finder) tableOf(ctx context.Context, of source, part part, volume, name string) (*volumeFiles, *library.Entry, error) {
+	v, all, err := f.tablesOf(ctx, of, part, volume)
+	if i := slices.IndexFunc(all, func(e *library.Entry) bool { return e.Name == volume+"."+name }); i >= 0 {
+		return v, all[i], err
+	}
+	return v, nil, err
+}
+
+// tablesOf returns a volume's files, and the tables that were made of it as the account sees it.
+func (f *finder) tablesOf(ctx context.Context, of source, part part, volume string) (v *volumeFiles, tables []*library.Entry, err error) {
+	if v, err = f.volumeFiles(ctx, of, part, volume); err != nil {
+		return nil, nil, err
+	}
 	stored, err := f.tree.volumeTables(ctx, of.tables(), of.place)
 	own := slices.DeleteFunc(slices.Clone(stored), func(t VolumeTable) bool { return t.Volume != volume || t.Digest != v.digest })
 	// For a while texts of an older extraction lie beside the newest.
 	slices.SortStableFunc(own, func(a, b VolumeTable) int { return cmp.Or(strings.Compare(a.Name, b.Name), b.Version-a.Version) })
-	return slices.CompactFunc(own, func(a, b VolumeTable) bool { return a.Name == b.Name }), err
+	for _, t := range slices.CompactFunc(own, func(a, b VolumeTable) bool { return a.Name == b.Name }) {
+		tables = append(tables, t.file(f.tree.opt.Archive.Segments.Store, v.modified))
+	}
+	return v, tables, err
 }
 
 // tables returns the folder in the store with the tables of the source's volumes: see TablesPrefix.
 func (s source) tables() string {
-	if s.current {
+	if s.current != nil {
 		return currentTables + s.name
 	}
 	return s.name
@@ -130,7 +141,7 @@ func (s source) tables() string {
 func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry, error) {
 	var list, day bytes.Buffer
 	lines, last, edition := json.NewEncoder(&list), time.Time{}, ""
-	if of.current {
+	if of.current != nil {
 		edition = of.name
 	}
 	err := f.eachVolumeFile(ctx, of, func(n library.Node) error {
@@ -143,11 +154,11 @@ func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry
 		return nil, err
 	}
 	if list.Len() == 0 {
-		if _, err := f.volumesDirectory(ctx, of); err != nil || of.current {
+		if _, err := f.volumesDirectory(ctx, of); err != nil || of.current != nil {
 			return nil, cmp.Or(err, library.ErrNotFound)
 		}
 	}
-	if !of.current {
+	if of.current == nil {
 		since, complete, err := f.view.Snap.Complete(ctx, of.name)
 		if err != nil {
 			return nil, err
@@ -190,17 +201,13 @@ func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(librar
 		}
 	}
 	for i, part := range parts {
-		v, err := f.volumeFiles(ctx, of, part, numbered(i+1))
-		if err != nil {
-			return err
-		}
-		made, err := f.tablesOf(ctx, of, v, numbered(i+1))
+		v, tables, err := f.tablesOf(ctx, of, part, numbered(i+1))
 		if err != nil {
 			return err
 		}
 		nodes := slices.Clone(v.nodes)
-		for _, t := range made {
-			nodes = append(nodes, t.file(f.tree.opt.Archive.Segments.Store, v.modified).Node)
+		for _, t := range tables {
+			nodes = append(nodes, t.Node)
 		}
 		for _, n := range nodes {
 			if err := emit(n); err != nil {
@@ -235,47 +242,58 @@ func (t *Tree) Newest(ctx context.Context, a *account.Account) (edition, sees st
 	return edition, fmt.Sprintf("%d %s", v.Snap.Version(), v.Seen()), err
 }
 
-// Volumes calls each with the volumes of a day's domains that an account sees, in one version of
-// the catalog. It does not make them.
-func (t *Tree) Volumes(ctx context.Context, a *account.Account, day string, each func(VolumeOf) error) error {
+// Volumes calls each with the volumes that an account sees in one version of the catalog, and that
+// have their tables in folder: those of a day's domains or, if it is one of CurrentFolders, of the
+// latest versions. It does not make them.
+func (t *Tree) Volumes(ctx context.Context, a *account.Account, folder string, each func(VolumeOf) error) error {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
 	f := &finder{t, v}
-	editions, err := v.Snap.DayEditions(ctx, day)
-	if err != nil || len(editions) == 0 {
-		return err
-	}
-	return f.listDomains(ctx, day, editions, func(domain library.Node) error {
-		return f.volumesOf(ctx, source{name: day, editions: editions, place: domain.Name}, each)
-	})
-}
-
-// volumesOf calls each with the volumes of a source. It does not make them.
-func (f *finder) volumesOf(ctx context.Context, from source, each func(VolumeOf) error) error {
-	parts, err := f.volumeParts(ctx, from)
+	sources, err := f.sources(ctx, folder)
 	if err != nil {
 		return err
 	}
-	for i, part := range parts {
-		modified := from.modified(f.view, part).Truncate(time.Millisecond)
-		of := VolumeOf{Domain: from.place, Name: numbered(i + 1), Modified: modified, Seen: f.view.Veil.State()}
-		of.Make = func(ctx context.Context) (*library.Volume, error) {
-			return f.tree.makeVolume(ctx, f.view, from, part, of.Name)
-		}
-		if err := each(of); err != nil {
+	for _, from := range sources {
+		parts, err := f.volumeParts(ctx, from)
+		if err != nil {
 			return err
+		}
+		for i, part := range parts {
+			modified := from.modified(v, part).Truncate(time.Millisecond)
+			of := VolumeOf{Domain: from.place, Name: numbered(i + 1), Modified: modified, Seen: v.Veil.State()}
+			of.Make = func(ctx context.Context) (*library.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
+			if err := each(of); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// sources returns the sources of the volumes that have their tables in a folder.
+func (f *finder) sources(ctx context.Context, folder string) (of []source, err error) {
+	if strings.HasPrefix(folder, currentTables) {
+		all, err := f.currentSources(ctx)
+		return slices.DeleteFunc(all, func(s source) bool { return s.tables() != folder }), err
+	}
+	editions, err := f.view.Snap.DayEditions(ctx, folder)
+	if err != nil || len(editions) == 0 {
+		return nil, err
+	}
+	err = f.listDomains(ctx, folder, editions, func(domain library.Node) error {
+		of = append(of, source{name: folder, editions: editions, place: domain.Name})
+		return nil
+	})
+	return of, err
+}
+
 // volume returns what the account sees of a volume. It costs some microseconds a host.
 func (f *finder) volume(ctx context.Context, of source, part part, name string) (*library.Volume, error) {
 	key := f.volumeKey("volume", of, part)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (*library.Volume, int64, error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (*library.Volume, int64, error) {
 		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil {
 			return nil, 0, err
@@ -294,7 +312,7 @@ type volumeFiles struct {
 // volumeFiles describes the files of a volume. Nothing else of the volume is kept.
 func (f *finder) volumeFiles(ctx context.Context, of source, part part, name string) (*volumeFiles, error) {
 	key := f.volumeKey("volume files", of, part)
-	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (*volumeFiles, int64, error) {
+	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (*volumeFiles, int64, error) {
 		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil || made.Hosts() == 0 {
 			return new(volumeFiles), 256, err
@@ -310,13 +328,13 @@ func (f *finder) volumeFiles(ctx context.Context, of source, part part, name str
 
 func (f *finder) volumeKey(what string, of source, part part) string {
 	last := part.editions[len(part.editions)-1]
-	return fmt.Sprintf("%s %d %q %q %t %q %q %q", what, f.view.Snap.Withdrawals(), of.name, of.place, of.current, part.span, part.editions[0].Name, last.Name)
+	return fmt.Sprintf("%s %d %q %q %t %q %q %q", what, f.view.Snap.Withdrawals(), of.name, of.place, of.current != nil, part.span, part.editions[0].Name, last.Name)
 }
 
 func (t *Tree) makeVolume(ctx context.Context, v *library.AccountView, of source, part part, name string) (*library.Volume, error) {
 	var known map[string]library.Measure
-	if of.current {
-		known = t.measured(ctx, Current{Edition: of.name, Domain: of.place}, name)
+	if of.current != nil {
+		known = t.measured(ctx, *of.current, name)
 	}
 	made := library.NewVolume(v.Archive, of.modified(v, part))
 	for h, err := range v.HostsOf(of.segments(ctx, v, part)) {
@@ -336,7 +354,7 @@ func (t *Tree) makeVolume(ctx context.Context, v *library.AccountView, of source
 func (s source) base(h *library.Host) string {
 	first, last := h.Segments[0].Edition, h.Segments[len(h.Segments)-1].Edition
 	switch {
-	case s.current:
+	case s.current != nil:
 		return library.Current
 	case first != last:
 		return s.name + "-" + s.name
@@ -350,7 +368,7 @@ func (s source) published() time.Time { return s.editions[len(s.editions)-1].Pub
 // segments yields what a part of the source has of the hosts that an account sees.
 func (s source) segments(ctx context.Context, v *library.AccountView, part part) iter.Seq2[catalog.SegmentEntry, error] {
 	switch {
-	case s.current:
+	case s.current != nil:
 		return currentSegments(ctx, v, s, part.span)
 	case len(part.editions) > 1:
 		return sharedSegments(ctx, v, s, part)
@@ -365,6 +383,6 @@ func (s source) modified(v *library.AccountView, part part) time.Time {
 	published := part.editions[len(part.editions)-1].Published
 	return v.Modified(published, s.place, func(a catalog.Alteration) bool {
 		in := func(ed catalog.Edition) bool { return a.Edition == ed.Name }
-		return a.Key > part.from && (part.to == "" || a.Key <= part.to) && (s.current || a.Edition == "" || slices.ContainsFunc(part.editions, in))
+		return a.Key > part.from && (part.to == "" || a.Key <= part.to) && (s.current != nil || a.Edition == "" || slices.ContainsFunc(part.editions, in))
 	})
 }
