@@ -26,23 +26,15 @@ func (p *parser) order() {
 		}
 		return nil
 	})
-	p.get("closest", func(string) error {
-		switch {
-		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != library.MatchExact:
-			return errors.New("works for one URL only")
-		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
-			return errors.New("cannot be combined with latest, collapse and sort=reverse")
-		case q.readsRecords():
-			return errCostly
-		}
-		return nil
-	})
-	p.get("latest", func(string) error {
-		if q.latest && q.Search.Reverse {
-			return errors.New("cannot be combined with sort=reverse")
-		}
-		return nil
-	})
+	p.refuse("closest", !q.oneURL(), "works for one URL only")
+	p.refuse("closest", q.latest || q.Search.Reverse || len(q.collapses) > 0, "cannot be combined with latest, collapse and sort=reverse")
+	p.refuse("closest", q.readsRecords(), costly)
+	p.refuse("latest", q.latest && q.Search.Reverse, "cannot be combined with sort=reverse")
+}
+
+// oneURL reports whether the query is for one URL.
+func (q *Query) oneURL() bool {
+	return len(q.Search.Targets) == 1 && q.Search.Targets[0].Match == library.MatchExact
 }
 
 // oneSite returns an error unless the query is for one URL, prefix or host.
@@ -74,19 +66,12 @@ func (p *parser) limit() {
 		p.get("fastLatest", func(string) error { return q.lastLines() })
 		q.Limit = max(q.Limit, 1)
 	}
-	p.get("offset", func(text string) error {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > maxSkip {
-			return fmt.Errorf("want a number from 0 to %d; use a cursor to go further", maxSkip)
-		}
-		q.skip = n
-		return nil
-	})
+	set(p, "offset", &q.skip, number(0, maxSkip, fmt.Sprintf("want a number from 0 to %d; use a cursor to go further", maxSkip)))
 }
 
-// errCostly refuses queries that look at all records of a site before they answer, if each of the
+// costly refuses queries that look at all records of a site before they answer, if each of the
 // records would have to be read: such an answer has no parts, so nothing bounds its cost.
-var errCostly = errors.New("cannot be combined with conditions on modified, for which each record is read")
+const costly = "cannot be combined with conditions on modified, for which each record is read"
 
 // maxSkip is the limit for offset, since skipped records must be searched, too.
 const maxSkip = 10_000_000
@@ -97,7 +82,7 @@ func (q *Query) lastLines() error {
 		return errors.New("the last lines cannot be combined with sort, latest, collapse and closest")
 	}
 	if q.readsRecords() {
-		return errCostly
+		return errors.New(costly)
 	}
 	q.last, q.Search.Reverse = true, true
 	return q.oneSite()

@@ -2,9 +2,8 @@ package records
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
+	"math"
 
 	"sheaf/serve/account"
 )
@@ -39,35 +38,15 @@ func (q *Query) CountsPages() bool { return q.pages.count }
 func (q *Query) Paged() bool { return q.pages.one }
 
 func (p *parser) paging() {
-	of := &p.query.pages
-	of.size = defaultPage
-	p.get("page", func(text string) (err error) {
-		if of.number, err = strconv.Atoi(text); err != nil {
-			return errors.New("want a number, from 0")
-		}
-		of.one = of.number >= 0 // a negative number means no paging, as at the Internet Archive
-		return nil
-	})
-	p.get("pageSize", func(text string) (err error) {
-		if of.size, err = strconv.Atoi(text); err != nil || of.size < 1 || of.size > maxPage {
-			return fmt.Errorf("want a number from 1 to %d, of blocks of %d records", maxPage, blockRecords)
-		}
-		return nil
-	})
+	q, of := p.query, &p.query.pages
+	of.number, of.size = -1, defaultPage
+	set(p, "page", &of.number, number(math.MinInt, math.MaxInt, "want a number, from 0"))
+	of.one = of.number >= 0 // a negative number means no paging, as at the Internet Archive
+	set(p, "pageSize", &of.size, number(1, maxPage, fmt.Sprintf("want a number from 1 to %d, of blocks of %d records", maxPage, blockRecords)))
 	p.flag("showNumPages", &of.count)
 	for name, asked := range map[string]bool{"page": of.one, "showNumPages": of.count} {
-		if !asked {
-			continue
-		}
-		p.get(name, func(string) error {
-			switch q := p.query; {
-			case len(q.Search.Targets) != 1:
-				return errors.New("does not work with a list of targets")
-			case q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes:
-				return errors.New("cannot be combined with sort, closest, latest, showDupeCount and the last lines")
-			}
-			return nil
-		})
+		p.refuse(name, asked && len(q.Search.Targets) != 1, "does not work with a list of targets")
+		p.refuse(name, asked && (q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes), "cannot be combined with sort, closest, latest, showDupeCount and the last lines")
 	}
 }
 

@@ -174,15 +174,70 @@ func (p *parser) get(name string, parse func(string) error) {
 	}
 }
 
+// set is get for a parameter with one value, which it parses to a field of the query.
+func set[T any](p *parser, name string, to *T, parse func(string) (T, error)) {
+	p.get(name, func(text string) (err error) { *to, err = parse(text); return err })
+}
+
+// add is set for a parameter that may be repeated, at most so many times.
+func add[T any](p *parser, name string, to *[]T, most int, parse func(string) (T, error)) {
+	p.get(name, func(text string) error {
+		one, err := parse(text)
+		if *to = append(*to, one); err == nil && len(*to) > most {
+			err = fmt.Errorf("more than %d of them", most)
+		}
+		return err
+	})
+}
+
+// refuse refuses a parameter that the query has, if bad is true.
+func (p *parser) refuse(name string, bad bool, why string) {
+	if bad {
+		p.get(name, func(string) error { return errors.New(why) })
+	}
+}
+
+func (p *parser) flag(name string, to *bool) { set(p, name, to, parseFlag) }
+
+func parseFlag(text string) (bool, error) {
+	is, err := strconv.ParseBool(text)
+	if err != nil {
+		err = errors.New("want true or false")
+	}
+	return is, err
+}
+
+// choice is parseFlag for a flag whose default depends on other things.
+func choice(text string) (*bool, error) {
+	is, err := parseFlag(text)
+	return &is, err
+}
+
+// oneOf returns a parser of the keys of a map.
+func oneOf[T any](all map[string]T, want string) func(string) (T, error) {
+	return func(text string) (T, error) {
+		is, ok := all[text]
+		if !ok {
+			return is, errors.New(want)
+		}
+		return is, nil
+	}
+}
+
+// number returns a parser of the numbers from least to most.
+func number(least, most int, want string) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return n, errors.New(want)
+		}
+		return n, nil
+	}
+}
+
 func (p *parser) targets(list []library.Target) {
 	match := library.Match(0)
-	p.get("matchType", func(text string) error {
-		var ok bool
-		if match, ok = matches[text]; !ok {
-			return errors.New("want exact, prefix, host or domain")
-		}
-		return nil
-	})
+	set(p, "matchType", &match, oneOf(matches, "want exact, prefix, host or domain"))
 	p.query.Search.Targets = list
 	p.get("url", func(text string) error {
 		if list != nil {
@@ -196,54 +251,31 @@ func (p *parser) targets(list []library.Target) {
 		return err
 	})
 	if p.query.Search.Targets == nil {
-		p.get("matchType", func(string) error { return errors.New("there is no url that it could be of") })
+		p.refuse("matchType", true, "there is no url that it could be of")
 		p.query.Search.Targets = []library.Target{{Match: library.MatchAll}}
 	}
 }
 
 func (p *parser) times() {
 	s := &p.query.Search
-	p.get("from", func(text string) (err error) { s.From, _, err = parseTime(text); return err })
-	p.get("to", func(text string) (err error) {
-		if _, s.To, err = parseTime(text); err == nil && !s.From.IsZero() && s.To.Before(s.From) {
-			err = errors.New("lies before from=" + p.values.Get("from"))
-		}
-		return err
-	})
-	p.get("modified", func(text string) (err error) {
-		p.query.modified, err = parsePeriod(text)
-		return err
-	})
-	p.get("closest", func(text string) (err error) {
-		p.query.closest, _, err = parseTime(text)
-		return err
-	})
+	first := func(text string) (time.Time, error) { t, _, err := parseTime(text); return t, err }
+	set(p, "from", &s.From, first)
+	set(p, "to", &s.To, func(text string) (time.Time, error) { _, t, err := parseTime(text); return t, err })
+	p.refuse("to", s.To.Before(s.From), "lies before from="+p.values.Get("from"))
+	set(p, "modified", &p.query.modified, parsePeriod)
+	set(p, "closest", &p.query.closest, first)
 }
 
 // origin parses what brought the records: an edition, or a collection.
 func (p *parser) origin() {
-	p.get("edition", func(text string) error {
-		p.query.Search.Edition = text
-		return nil
-	})
-	p.get("collection", func(text string) error {
-		if !wire.ValidCollection(text) {
-			return errors.New(wire.CollectionForm)
-		}
-		p.query.Search.Of = text
-		return nil
-	})
+	s := &p.query.Search
+	s.Edition, s.Of = p.values.Get("edition"), p.values.Get("collection")
+	p.refuse("collection", !wire.ValidCollection(s.Of), wire.CollectionForm)
 }
 
 func (p *parser) conditions() {
 	q := p.query
-	p.get("filter", func(text string) error {
-		f, err := parseFilter(text)
-		if q.filters = append(q.filters, f); err == nil && len(q.filters) > maxFilters {
-			err = fmt.Errorf("more than %d filters", maxFilters)
-		}
-		return err
-	})
+	add(p, "filter", &q.filters, maxFilters, parseFilter)
 	p.get("language", func(text string) error {
 		base, err := language.ParseBase(text)
 		if err != nil {
@@ -252,54 +284,20 @@ func (p *parser) conditions() {
 		q.filters = append(q.filters, Filter{field: fieldLanguage, text: base.String(), exact: true})
 		return nil
 	})
-	p.get("preference", func(text string) error {
-		f, err := preference.ParseFilter(text)
-		if q.asked = append(q.asked, f); err == nil && len(q.asked) > maxFilters {
-			err = fmt.Errorf("more than %d of them", maxFilters)
-		}
-		return err
-	})
-	p.get("collapse", func(text string) error {
-		c, err := parseCollapse(text)
-		if q.collapses = append(q.collapses, c); err == nil && len(q.collapses) > maxCollapses {
-			err = fmt.Errorf("more than %d collapses", maxCollapses)
-		}
-		return err
-	})
+	add(p, "preference", &q.asked, maxFilters, preference.ParseFilter)
+	add(p, "collapse", &q.collapses, maxCollapses, parseCollapse)
 	p.flag("latest", &q.latest)
-}
-
-func (p *parser) flag(name string, to *bool) {
-	p.get(name, func(text string) (err error) {
-		if *to, err = strconv.ParseBool(text); err != nil {
-			err = errors.New("want true or false")
-		}
-		return err
-	})
 }
 
 func (p *parser) form() {
 	q := p.query
-	for _, name := range []string{"fl", "fields"} {
-		p.get(name, func(text string) (err error) { q.fields, err = parseFields(text); return err })
-	}
-	p.get("output", func(text string) error {
-		var ok bool
-		if q.Output, ok = outputs[text]; !ok {
-			return errors.New("want cdxj, json, ndjson or text")
-		}
-		return nil
-	})
-	if p.values.Get("originals") != "" {
-		q.originals = new(bool)
-	}
-	if p.values.Get("gzip") != "" {
-		q.gzip = new(bool)
-	}
+	set(p, "fl", &q.fields, parseFields)
+	set(p, "fields", &q.fields, parseFields)
+	set(p, "output", &q.Output, oneOf(outputs, "want cdxj, json, ndjson or text"))
 	p.flag("showResumeKey", &q.showKey)
-	p.flag("originals", q.originals)
+	set(p, "originals", &q.originals, choice)
 	p.flag("resolveRevisits", &q.resolve)
-	p.flag("gzip", q.gzip)
+	set(p, "gzip", &q.gzip, choice)
 }
 
 // Gzip reports whether the answer may be compressed if the client accepts that.
@@ -307,46 +305,28 @@ func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
 
 // count parses which counts are wanted, and checks that the query can have them.
 func (p *parser) count() {
-	c := &p.query.counters
+	q, c := p.query, &p.query.counters
 	p.flag("showDupeCount", &c.dupes)
 	p.flag("showSkipCount", &c.skips)
 	p.flag("lastSkipTimestamp", &c.skipsEnd)
-	for _, asked := range []struct {
-		name string
-		is   bool
-	}{{"showDupeCount", c.dupes}, {"showSkipCount", c.skips}, {"lastSkipTimestamp", c.skipsEnd}} {
-		p.get(asked.name, func(string) error {
-			switch q := p.query; {
-			case !asked.is:
-			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
-				return errors.New("cannot be combined with closest, latest, sort=reverse and the last lines")
-			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != library.MatchExact):
-				return errors.New("works for one URL only")
-			}
-			return nil
-		})
-	}
+	const alone = "cannot be combined with closest, latest, sort=reverse and the last lines"
+	ordered := !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest
+	p.refuse("showDupeCount", c.dupes && ordered, alone)
+	p.refuse("showDupeCount", c.dupes && !q.oneURL(), "works for one URL only")
+	p.refuse("showSkipCount", c.skips && ordered, alone)
+	p.refuse("lastSkipTimestamp", c.skipsEnd && ordered, alone)
 }
 
 func (p *parser) cursor() {
+	q := p.query
 	for _, name := range []string{"cursor", "resumeKey"} {
-		p.get(name, func(text string) error {
-			c, err := parseCursor(text)
-			if err != nil {
-				return err
-			}
-			switch {
-			case !p.query.closest.IsZero():
-				return errors.New("cannot be combined with closest")
-			case p.query.last:
-				return errors.New("cannot be combined with a negative limit")
-			}
-			p.query.Cursor = c
-			return c.check(p.query, time.Now())
-		})
+		set(p, name, &q.Cursor, parseCursor)
+		p.refuse(name, !q.closest.IsZero(), "cannot be combined with closest")
+		p.refuse(name, q.last, "cannot be combined with a negative limit")
+		p.get(name, func(string) error { return q.Cursor.check(q, time.Now()) })
 	}
-	if c := p.query.Cursor; c != nil {
-		p.query.Search.After = &c.Position
+	if q.Cursor != nil {
+		q.Search.After = &q.Cursor.Position
 	}
 }
 
