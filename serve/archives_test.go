@@ -47,7 +47,7 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 		segment.Edition, segment.Seq = fmt.Sprintf("20261121-%d", i+2), segment.Seq+int64(i)
 		segments = append(segments, segment)
 	}
-	host := library.Of(v.HostOf(segments), from)
+	host := v.HostOf(segments)
 	start := time.Now()
 	stop := errors.New("stop")
 	err = host.Files(t.Context(), func(node library.Node) error {

@@ -25,18 +25,9 @@ const (
 	baseAll = "all"     // everything
 )
 
-// Files is one host's archives.
-type Files struct {
-	*Host
-	from *Library
-}
-
-// Of returns a host's archives, to be read through a library.
-func Of(h *Host, from *Library) Files { return Files{h, from} }
-
 // Archive is one archive of a host: of an edition or a span of days, current or all.
 type Archive struct {
-	host     Files
+	host     *Host
 	base     string                 // of its files' names
 	segments []catalog.SegmentEntry // what it consists of
 	latest   bool                   // only the record that stands for each URL now
@@ -44,7 +35,7 @@ type Archive struct {
 
 // Named returns the archive with a base name: an edition, a span of days, current or all. The
 // archive has no segments if the host has nothing of that name.
-func (h Files) Named(base string) Archive {
+func (h *Host) Named(base string) Archive {
 	if base == baseAll || base == Current {
 		return Archive{h, base, h.Segments, base == Current}
 	}
@@ -63,7 +54,7 @@ func (h Files) Named(base string) Archive {
 
 // editions yields the archive of each edition that brought something of the host, oldest first. It
 // looks at each segment once, since there may be tens of thousands of editions.
-func (h Files) editions() iter.Seq[Archive] {
+func (h *Host) editions() iter.Seq[Archive] {
 	return func(yield func(Archive) bool) {
 		for from := 0; from < len(h.Segments); {
 			edition, to := h.Segments[from].Edition, from+1
@@ -79,7 +70,7 @@ func (h Files) editions() iter.Seq[Archive] {
 }
 
 // all yields the editions' archives, then current and all.
-func (h Files) all() iter.Seq[Archive] {
+func (h *Host) all() iter.Seq[Archive] {
 	return func(yield func(Archive) bool) {
 		for a := range h.editions() {
 			if !yield(a) {
@@ -108,10 +99,10 @@ func (a Archive) isEdition() bool { return a.base != Current && a.base != baseAl
 
 func (a Archive) published() time.Time { return a.segments[len(a.segments)-1].Published }
 
-// Modified returns the time when something of the host was last published, taken down, hidden or
-// shown again.
-func (h Files) Modified() time.Time {
-	return h.Host.Modified(h.Named(baseAll).published(), Any, true)
+// LastModified returns the time when something of the host was last published, taken down, hidden
+// or shown again.
+func (h *Host) LastModified() time.Time {
+	return h.Modified(h.Named(baseAll).published(), Any, true)
 }
 
 // modified returns the time when the archive's files last changed. An edition's files change when
@@ -122,17 +113,17 @@ func (a Archive) modified(ctx context.Context) (time.Time, error) {
 		return published, nil
 	}
 	if slices.ContainsFunc(a.segments, func(seg catalog.SegmentEntry) bool { return seg.Edition != a.base }) || !a.isEdition() {
-		return a.host.Host.Modified(published, Any, true), nil
+		return a.host.Modified(published, Any, true), nil
 	}
 	return a.editionModified(ctx, published)
 }
 
 // editionModified is modified for one edition.
 func (a Archive) editionModified(ctx context.Context, published time.Time) (time.Time, error) {
-	key := a.key("modified", fmt.Sprint(a.host.Modified()))
+	key := a.key("modified", fmt.Sprint(a.host.LastModified()))
 	return cache.GetOrCompute(ctx, a.host.from.Memo, key, func(ctx context.Context) (time.Time, int64, error) {
 		var urls []string // read only if some of them may be taken down or hidden
-		hidden, named := false, a.host.Host.NamesURLs(a.base)
+		hidden, named := false, a.host.NamesURLs(a.base)
 		for _, seg := range a.segments {
 			if !named && !a.host.MayHide(seg) {
 				continue
@@ -146,7 +137,7 @@ func (a Archive) editionModified(ctx context.Context, published time.Time) (time
 				urls = append(urls, index.Cells[i].URL)
 			}
 		}
-		return a.host.Host.Modified(published, func(x catalog.Alteration) bool {
+		return a.host.Modified(published, func(x catalog.Alteration) bool {
 			named := weburl.PrefixOf(x.URLPrefix)
 			return x.Collection != "" || x.URLPrefix != "" && (x.Edition == "" || x.Edition == a.base) && slices.ContainsFunc(urls, named.Holds)
 		}, hidden), 256, nil

@@ -180,8 +180,7 @@ func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day str
 	}
 	host := d.view.hostWith(segments, stones)
 	host.veil = veil.OfHost(host.Name)
-	a := Of(host, d.view.Archive).Named(Current)
-	parts, err := a.readParts(ctx)
+	parts, err := host.Named(Current).readParts(ctx)
 	if err != nil {
 		return nil, lost, err
 	}

@@ -11,8 +11,8 @@
 //
 // # Files of hosts
 //
-// Files computes the files of one host: its archives in every form, the index of each, and the
-// texts beside them.
+// A Host computes its files: its archives in every form, the index of each, and the texts beside
+// them.
 //
 // An archive is what one edition brought of the host, what several did, everything (all), or the
 // latest version of every page (current). Its files are computed from the segments' indexes and
@@ -20,9 +20,9 @@
 // MANIFEST and so on) are written once and kept in temporary files, which all readers share.
 //
 // An Entry describes a file that consumers get, and where its bytes come from: stored ranges,
-// joined parts, texts that are written when they are read, and temporary files. Files computes the
-// entries of a host, and other packages those of their own files. Open makes a File of an entry for
-// an account.
+// joined parts, texts that are written when they are read, and temporary files. A Host computes the
+// entries of its files, and other packages those of their own. Open makes a File of an entry for an
+// account.
 //
 // # Changes
 //

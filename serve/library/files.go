@@ -15,7 +15,7 @@ import (
 
 // Files calls emit with all files of the host that its directory lists. There may be tens of
 // thousands; none of them is kept.
-func (h Files) Files(ctx context.Context, emit func(Node) error) error {
+func (h *Host) Files(ctx context.Context, emit func(Node) error) error {
 	for a := range h.all() {
 		err := a.files(ctx, func(e *Entry, _ Form) error {
 			e.Fixed = a.isEdition()
@@ -39,7 +39,7 @@ func (h Files) Files(ctx context.Context, emit func(Node) error) error {
 
 // File returns the file of a name in the host's directory, listed or not. It fails with
 // ErrNotFound.
-func (h Files) File(ctx context.Context, name string) (*Entry, error) {
+func (h *Host) File(ctx context.Context, name string) (*Entry, error) {
 	switch name {
 	case Manifest:
 		return h.text(ctx, name, "application/x-ndjson", Archive.WriteManifest)
@@ -67,8 +67,8 @@ func (h Files) File(ctx context.Context, name string) (*Entry, error) {
 }
 
 // text returns a text file with what write writes about each of the host's archives.
-func (h Files) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*Entry, error) {
-	modified := h.Modified() // a MANIFEST has the files' times, too
+func (h *Host) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*Entry, error) {
+	modified := h.LastModified() // a MANIFEST has the files' times, too
 	d := Document{Name: name, Type: media, Modified: modified, Key: h.Named(baseAll).key(fmt.Sprint(modified)), Spools: h.from.Spools}
 	d.Write = func(ctx context.Context, w io.Writer) error {
 		for a := range h.all() {
@@ -177,7 +177,7 @@ func (a Archive) document(ctx context.Context, f Form, key string, write func(co
 // WriteListings writes the part of an ls -lR about the editions' archives of the host, under place,
 // the path in the listing. It gives each file's year instead of its hour, so that the text does not
 // depend on when it is read.
-func (h Files) WriteListings(ctx context.Context, w io.Writer, place string) error {
+func (h *Host) WriteListings(ctx context.Context, w io.Writer, place string) error {
 	return writeListing(ctx, w, place, slices.Collect(h.editions())...)
 }
 

@@ -22,6 +22,7 @@ type Host struct {
 	Published  time.Time // when that version was published
 	Tombstones int       // number of take-downs that the host has
 
+	from   *Library
 	stones []catalog.Tombstone // the take-downs
 	taken  []takenPages        // those that name a URL prefix
 	veil   *account.Veil       // hides records; nil: none

@@ -88,7 +88,7 @@ func (a Archive) writeOthers(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-func (h Files) writeOthersOf(ctx context.Context, w io.Writer, seg catalog.SegmentEntry) error {
+func (h *Host) writeOthersOf(ctx context.Context, w io.Writer, seg catalog.SegmentEntry) error {
 	stored, err := h.from.Segments.Others(seg).OpenRange(ctx, 0, seg.Views[wire.ViewOthers].Size)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (h Files) writeOthersOf(ctx context.Context, w io.Writer, seg catalog.Segme
 }
 
 // writeOther writes one of the others, unless it is taken down or hidden.
-func (h Files) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg catalog.SegmentEntry) error {
+func (h *Host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg catalog.SegmentEntry) error {
 	in := bufio.NewReaderSize(record, 16<<10)
 	var head bytes.Buffer
 	target, at := "", time.Time{}
@@ -149,7 +149,7 @@ func (h Files) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg c
 // leavesOther reports whether one of the others may be shown while some pages are taken down or
 // hidden. A record that does not name its page, such as a crawler's log, may tell about those
 // pages, so it is not shown.
-func (h Files) leavesOther(seg catalog.SegmentEntry, target string, at time.Time) bool {
+func (h *Host) leavesOther(seg catalog.SegmentEntry, target string, at time.Time) bool {
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true
 	}

@@ -149,7 +149,7 @@ func (v *AccountView) hostWith(segments []catalog.SegmentEntry, stones []catalog
 	h := &Host{
 		Name: name, Place: naming.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
-		stones: stones, veil: v.Veil.OfHost(name), altered: catalog.Alterations(v.Snap, catalog.Key(name)),
+		from: v.Archive, stones: stones, veil: v.Veil.OfHost(name), altered: catalog.Alterations(v.Snap, catalog.Key(name)),
 	}
 	for _, t := range stones {
 		if t.URLPrefix != "" {

@@ -212,7 +212,7 @@ func (v *Volume) Modified() time.Time { return v.modified }
 // Each calls f with each of the hosts, in the order of their keys.
 func (v *Volume) Each(f func(*Host)) {
 	for _, p := range v.parts {
-		f(p.archive.host.Host)
+		f(p.archive.host)
 	}
 }
 

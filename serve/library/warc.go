@@ -41,7 +41,7 @@ func warcLength(x *archive.Index) int64 {
 // WARCOffset says where a record lies in its edition's .warc.gz: the file's path in the tree,
 // without the slash before it, and the offset in bytes. The record is the cell at cellOffset in the
 // segment, and before is the length of the segment's records before it in a WARC view.
-func (h Files) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
+func (h *Host) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
 	file, offset = h.Place+"/"+seg.Edition+formWARC, archive.WARCStart()+before
 	for i := range h.Segments { // a long list is not copied for each record
 		s := &h.Segments[i]
@@ -77,7 +77,7 @@ func lengthOf(out []leftOut) int64 {
 }
 
 // leftOut returns what a segment lacks, in its order.
-func (h Files) leftOut(ctx context.Context, seg *catalog.SegmentEntry) ([]leftOut, error) {
+func (h *Host) leftOut(ctx context.Context, seg *catalog.SegmentEntry) ([]leftOut, error) {
 	if !h.MayLack(*seg) {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (h Files) leftOut(ctx context.Context, seg *catalog.SegmentEntry) ([]leftOu
 }
 
 // recordLength returns the length of a segment's records in a WARC view, in bytes.
-func (h Files) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int64, error) {
+func (h *Host) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int64, error) {
 	if known, ok := seg.Views[string(archive.WARC)]; ok {
 		return known.Size - archive.WARCStart(), nil
 	}

@@ -79,7 +79,7 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 // Place says where the record lies in its edition's WARC file of the host: the file's path in the
 // tree, without the slash before it, and the offset in bytes. Its length is WARCLength.
 func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
-	file, offset, err = library.Of(c.host, c.finder.records.archive).WARCOffset(ctx, *c.Segment, c.Offset, c.before)
+	file, offset, err = c.host.WARCOffset(ctx, *c.Segment, c.Offset, c.before)
 	if err != nil {
 		err = fmt.Errorf("place of %.200s: %w", c.URL, err)
 	}

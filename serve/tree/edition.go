@@ -126,7 +126,7 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, keys span,
 			if err != nil {
 				return err
 			}
-			if err := about(ctx, w, library.Of(h, f.view.Archive).Named(ed.Name), place); err != nil {
+			if err := about(ctx, w, h.Named(ed.Name), place); err != nil {
 				return err
 			}
 		}

@@ -28,10 +28,10 @@ func (f *finder) levelDirectory(ctx context.Context, place string) (*library.Ent
 		if err := f.children(ctx, place, "", emit); err != nil || h == nil {
 			return err
 		}
-		return library.Of(h, f.view.Archive).Files(ctx, emit)
+		return h.Files(ctx, emit)
 	})
 	if h != nil {
-		e.Modified = library.Seconds(library.Of(h, f.view.Archive).Modified())
+		e.Modified = library.Seconds(h.LastModified())
 	}
 	return e, nil
 }
@@ -65,7 +65,7 @@ func (f *finder) hostFile(ctx context.Context, place, name string) (*library.Ent
 	if h == nil {
 		return nil, library.ErrNotFound
 	}
-	return library.Of(h, f.view.Archive).File(ctx, name)
+	return h.File(ctx, name)
 }
 
 // children lists the directories below a place whose names begin with letters. It divides them by

@@ -72,7 +72,7 @@ func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {
 				if err != nil {
 					return err
 				}
-				if err := library.Of(h, f.view.Archive).WriteListings(ctx, out, place); err != nil {
+				if err := h.WriteListings(ctx, out, place); err != nil {
 					return err
 				}
 			}

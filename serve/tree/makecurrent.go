@@ -101,7 +101,7 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 		}
 		key := catalog.Key(h.Name)
 		m.load(ctx, key)
-		_, one, err := library.Of(h, v.Archive).Named(library.Current).Measure(ctx, m.known)
+		_, one, err := h.Named(library.Current).Measure(ctx, m.known)
 		if err != nil {
 			return false, fmt.Errorf("host %s: %w", h.Name, err)
 		}

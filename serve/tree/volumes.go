@@ -341,7 +341,7 @@ func (t *Tree) makeVolume(ctx context.Context, v *library.AccountView, of source
 		if err != nil {
 			return nil, err
 		}
-		a, m, err := library.Of(h, v.Archive).Named(of.base(h)).Measure(ctx, known)
+		a, m, err := h.Named(of.base(h)).Measure(ctx, known)
 		if err != nil {
 			return nil, err
 		}
