@@ -35,7 +35,7 @@ type ftpRemote struct {
 	tls            *tls.Config // nil: clear text
 
 	mu   sync.Mutex // guards idle
-	idle []*ftp.ServerConn
+	idle []*ftpConn
 }
 
 func newFTP(ctx context.Context, to *url.URL, user, password string, trusted *x509.CertPool) *ftpRemote {
@@ -51,9 +51,19 @@ func newFTP(ctx context.Context, to *url.URL, user, password string, trusted *x5
 	return r
 }
 
+// ftpConn is a control connection. listing is true while its data connections bring listings.
+type ftpConn struct {
+	*ftp.ServerConn
+	listing bool
+}
+
+// maxListing is the limit for a listing, in bytes.
+const maxListing = 1 << 20
+
 // dial opens a control connection. Its data connections go to the same host, whatever the reply to
 // PASV says: a service behind NAT may name an address that only works on its own side.
-func (r *ftpRemote) dial() (*ftp.ServerConn, error) {
+func (r *ftpRemote) dial() (c *ftpConn, err error) {
+	c = new(ftpConn)
 	var control net.Conn
 	options := []ftp.DialOption{ftp.DialWithDialFunc(func(network, addr string) (net.Conn, error) {
 		if control == nil {
@@ -70,15 +80,19 @@ func (r *ftpRemote) dial() (*ftp.ServerConn, error) {
 			return nil, err
 		}
 		data, err := r.connection(network, net.JoinHostPort(host, port))
-		if err != nil || r.tls == nil {
-			return data, err
+		if err == nil && r.tls != nil {
+			data = tls.Client(data, r.tls) // with its own dial function, the library only secures the control connection
 		}
-		return tls.Client(data, r.tls), nil // with its own dial function, the library only secures the control connection
+		if err == nil && c.listing {
+			data = &bounded{data, maxListing}
+		}
+		return data, err
 	})}
 	if r.tls != nil {
 		options = append(options, ftp.DialWithExplicitTLS(r.tls))
 	}
-	return ftp.Dial(r.addr, options...)
+	c.ServerConn, err = ftp.Dial(r.addr, options...)
+	return c, err
 }
 
 func (r *ftpRemote) connection(network, addr string) (net.Conn, error) {
@@ -109,6 +123,20 @@ func (c *timely) Write(p []byte) (int, error) {
 func (c *timely) Close() error {
 	c.stop()
 	return c.Conn.Close()
+}
+
+// bounded is a connection that fails when more than left bytes have come.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (c *bounded) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.left -= n; c.left < 0 {
+		return 0, fmt.Errorf("a listing of more than %d bytes", maxListing)
+	}
+	return n, err
 }
 
 // changes reads the files below /feed. A tile of the feed makes a page.
@@ -209,7 +237,7 @@ const cannotGoOn = 554
 
 func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string) (*client.File, error) {
 	var resp *ftp.Response
-	retrieve := func(c *ftp.ServerConn) (err error) {
+	retrieve := func(c *ftpConn) (err error) {
 		resp, err = c.RetrFrom(path.Join("/", r.dir, name), uint64(from))
 		return err
 	}
@@ -226,7 +254,9 @@ func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string)
 }
 
 func (r *ftpRemote) folders(ctx context.Context, dir string) (names []string, err error) {
-	c, err := r.do(ctx, func(c *ftp.ServerConn) (err error) {
+	c, err := r.do(ctx, func(c *ftpConn) (err error) {
+		c.listing = true
+		defer func() { c.listing = false }()
 		names, err = c.NameList(path.Join("/", r.dir, dir))
 		return err
 	})
@@ -239,7 +269,7 @@ func (r *ftpRemote) folders(ctx context.Context, dir string) (names []string, er
 
 // do gives a command on an idle connection or a new one, and returns the connection if the command
 // succeeds. The connection is the caller's then.
-func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error) (*ftp.ServerConn, error) {
+func (r *ftpRemote) do(ctx context.Context, command func(*ftpConn) error) (*ftpConn, error) {
 	for {
 		c, used, err := r.connect()
 		if err != nil {
@@ -261,7 +291,7 @@ func (r *ftpRemote) do(ctx context.Context, command func(*ftp.ServerConn) error)
 }
 
 // connect returns an idle connection, with used true, or a new one.
-func (r *ftpRemote) connect() (c *ftp.ServerConn, used bool, err error) {
+func (r *ftpRemote) connect() (c *ftpConn, used bool, err error) {
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {
 		c, r.idle = r.idle[n-1], r.idle[:n-1]
@@ -293,7 +323,7 @@ func (r *ftpRemote) without(err error) error {
 	return err
 }
 
-func (r *ftpRemote) release(c *ftp.ServerConn) {
+func (r *ftpRemote) release(c *ftpConn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.idle = append(r.idle, c)
@@ -311,7 +341,7 @@ func (r *ftpRemote) close() {
 // retrieval is a file that is being read.
 type retrieval struct {
 	*ftp.Response
-	conn  *ftp.ServerConn
+	conn  *ftpConn
 	of    *ftpRemote
 	stop  func() bool
 	ended bool // the data channel was read to its end
