@@ -123,7 +123,7 @@ func (f *updating) newest() roster.Release {
 	return list[0]
 }
 
-// TestStages shows that 1, 10 and 100 % of two hundred robots are offered a release, each stage
+// TestStages shows that 1, 10 and 100 % of a hundred robots are offered a release, each stage
 // when the one before has reported.
 func TestStages(t *testing.T) {
 	testkit.Slow(t)
