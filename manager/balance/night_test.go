@@ -11,41 +11,45 @@ import (
 // night simulates one night. Robots collect the hosts of their plans one after the other, each in
 // its real time, and an idle robot may take hosts over.
 func night(c *balance.Costs, plan balance.Plan, real func(i, j int) float64, take bool) (end float64) {
-	state := balance.Night{Waiting: make([][]int, c.Robots), Busy: make([]float64, c.Robots), Pace: make([]float64, c.Robots)}
+	waiting, pace := make([][]int, c.Robots), slices.Repeat([]float64{1}, c.Robots)
 	for j, i := range plan {
-		state.Waiting[i] = append(state.Waiting[i], j)
+		waiting[i] = append(waiting[i], j)
 	}
 	free, thought := make([]float64, c.Robots), make([]float64, c.Robots) // when each is next free; what its hosts were thought to take
 	for {
 		i := -1
 		for n := range free {
-			if (len(state.Waiting[n]) > 0 || take && free[n] < end) && (i < 0 || free[n] < free[i]) {
+			if (len(waiting[n]) > 0 || take && free[n] < end) && (i < 0 || free[n] < free[i]) {
 				i = n
 			}
 		}
 		if i < 0 {
 			return end
 		}
-		if len(state.Waiting[i]) == 0 {
+		if len(waiting[i]) == 0 {
+			last, ends := i, make([]float64, c.Robots) // from now
 			for n := range free {
-				state.Busy[n] = max(0, free[n]-free[i])
 				if thought[n] > 0 {
-					state.Pace[n] = max(free[n], 1) / thought[n]
+					pace[n] = max(free[n], 1) / thought[n]
+				}
+				ends[n] = max(0, free[n]-free[i])
+				for _, j := range waiting[n] {
+					ends[n] += c.At(n, j) * pace[n]
+				}
+				if len(waiting[n]) > 0 && ends[n] > ends[last] {
+					last = n
 				}
 			}
-			moves := balance.Take(c, state, i)
-			if len(moves) == 0 {
+			taken := balance.Take(c, waiting[last], last, i, pace, ends, nil)
+			if len(taken) == 0 {
 				free[i] = end // nothing to be had: done for the night
 				continue
 			}
-			for _, m := range moves {
-				from := state.Waiting[m.From]
-				state.Waiting[m.From] = slices.Delete(from, slices.Index(from, m.Host), slices.Index(from, m.Host)+1)
-				state.Waiting[i] = append(state.Waiting[i], m.Host)
-			}
+			waiting[last] = slices.DeleteFunc(waiting[last], func(j int) bool { return slices.Contains(taken, j) })
+			waiting[i] = append(waiting[i], taken...)
 		}
-		j := state.Waiting[i][0]
-		state.Waiting[i] = state.Waiting[i][1:]
+		j := waiting[i][0]
+		waiting[i] = waiting[i][1:]
 		thought[i] += c.At(i, j)
 		free[i] += real(i, j)
 		end = max(end, free[i])
@@ -81,12 +85,12 @@ func TestTakingOverAgainstTheStaticPlan(t *testing.T) {
 
 func TestTakeLeavesWhatWouldNotHelp(t *testing.T) {
 	c := costsOf(t, [][]float64{{10, 10, 10}, {100, 100, 9}})
-	busy := []float64{0, 0}
-	if got := balance.Take(c, balance.Night{Waiting: [][]int{{0, 1}, {}}, Busy: busy}, 1); got != nil {
+	pace := []float64{1, 1}
+	if got := balance.Take(c, []int{0, 1}, 0, 1, pace, []float64{20, 0}, nil); got != nil {
 		t.Errorf("took %v, though it is ten times as slow", got)
 	}
-	got := balance.Take(c, balance.Night{Waiting: [][]int{{0, 1, 2}, {}}, Busy: busy}, 1)
-	if len(got) != 1 || got[0] != (balance.Transfer{Host: 2, From: 0, To: 1}) {
+	got := balance.Take(c, []int{0, 1, 2}, 0, 1, pace, []float64{30, 0}, nil)
+	if len(got) != 1 || got[0] != 2 {
 		t.Errorf("took %v, want the one host that is nearer", got)
 	}
 }

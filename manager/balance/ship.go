@@ -1,6 +1,9 @@
 package balance
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Ship is the load that one robot passes to its neighbour in the tree.
 type Ship struct {
@@ -53,52 +56,24 @@ func Sum(t Tree, loads, rates []float64) (s Sums, ok bool) {
 	return s, true
 }
 
-// Shipping returns the loads to pass along each edge of the robots' tree so that all robots end
-// together, in rounds. The ships of one round can go at once. If a robot forwards more than it has,
-// it receives in an earlier round.
-func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
+// Shipping returns the loads to pass along the edges of the robots' tree so that all robots end
+// together. In this order, no robot passes on more than it has.
+func Shipping(t Tree, loads, rates []float64) (ships []Ship) {
 	s, ok := Sum(t, loads, rates)
 	if !ok {
 		return nil
 	}
-	var waiting []Ship
-	for n := len(s.Order) - 1; n > 0; n-- {
-		i := s.Order[n]
-		switch over := s.Over[i]; {
-		case over > 0:
-			waiting = append(waiting, Ship{i, s.Parent[i], over})
-		case over < 0:
-			waiting = append(waiting, Ship{s.Parent[i], i, -over})
+	for _, i := range slices.Backward(s.Order) {
+		if p := s.Parent[i]; p >= 0 && s.Over[i] > 0 {
+			ships = append(ships, Ship{i, p, s.Over[i]})
 		}
 	}
-	return inRounds(waiting, loads)
-}
-
-// inRounds puts each ship into the first round in which its sender has enough load.
-func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
-	const dust = 1e-9 // for rounding errors
-	have := append([]float64(nil), loads...)
-	for len(waiting) > 0 {
-		var round, rest []Ship
-		left := append([]float64(nil), have...)
-		for _, s := range waiting {
-			if left[s.From] >= s.Load*(1-dust)-dust {
-				left[s.From] -= s.Load
-				round = append(round, s)
-			} else {
-				rest = append(rest, s)
-			}
+	for _, i := range s.Order {
+		if p := s.Parent[i]; p >= 0 && s.Over[i] < 0 {
+			ships = append(ships, Ship{p, i, -s.Over[i]})
 		}
-		if len(round) == 0 { // only if loads are negative
-			return append(rounds, rest)
-		}
-		for _, s := range round {
-			have[s.From] -= s.Load
-			have[s.To] += s.Load
-		}
-		rounds, waiting = append(rounds, round), rest
 	}
-	return rounds
+	return ships
 }
 
 // Trigger says when to level. Fire is called every minute, and fires when the highest load,

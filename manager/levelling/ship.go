@@ -1,7 +1,6 @@
 package levelling
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -28,60 +27,53 @@ func (h *handover) feed(idle []string, coming coming) {
 		if !ok {
 			continue
 		}
-		night := balance.Night{Waiting: make([][]int, len(h.snap.robots)), Busy: slices.Clone(h.work.busy), Pace: h.work.pace}
-		night.Busy[taker] = 0
+		end := h.work.ends(h.groups.costs, h.to)
+		end[taker] = 0
 		for n, i := range h.to {
 			comes := h.groups.from[n] != taker || slices.ContainsFunc(h.groups.hosts[n], func(j int) bool { return coming[robot][h.snap.hosts[j]] })
-			if i == h.giver || i == taker && comes {
-				night.Waiting[i] = append(night.Waiting[i], n)
+			if i == taker && comes {
+				end[taker] += h.groups.costs.At(taker, n) * h.work.pace[taker]
 			}
 		}
-		for _, t := range balance.Take(h.groups.costs, night, taker) {
-			if t.From == h.giver {
-				h.to[t.Host] = taker
-			}
-		}
+		h.pass(taker, end, nil)
 	}
 }
 
-// ship chooses the giver's groups for the shipments.
+// pass gives groups of the giver to another robot. See balance.Take.
+func (h *handover) pass(to int, end []float64, may func(n int) bool) {
+	var held []int
+	for n, i := range h.to {
+		if i == h.giver {
+			held = append(held, n)
+		}
+	}
+	for _, n := range balance.Take(h.groups.costs, held, h.giver, to, h.work.pace, end, may) {
+		h.to[n] = to
+	}
+}
+
+// ship chooses the giver's groups for the shipments. URLs are not time: a group stays if it costs
+// several times as much at the neighbour, or would be done later there.
 func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) error {
 	end := h.work.ends(h.groups.costs, h.to)
 	if err := l.addWaiting(ctx, h, shipments, end); err != nil {
 		return err
 	}
 	for _, s := range shipments {
-		if to, ok := h.snap.robot(s.to); ok {
-			h.shipTo(to, s.urls, end)
-		}
-	}
-	return nil
-}
-
-// shipTo moves groups from the giver to a neighbour, the relatively nearest groups first. urls is
-// the number of URLs that they may have together. end has the time at which each robot will be
-// done. URLs are not time: as in balance.Take, a group stays if it costs several times as much at
-// the neighbour, or would be done later there.
-func (h *handover) shipTo(to int, urls float64, end []float64) {
-	c, from := h.groups.costs, h.giver
-	var held []int
-	for n, i := range h.to {
-		if i == from {
-			held = append(held, n)
-		}
-	}
-	slices.SortStableFunc(held, func(a, b int) int {
-		return cmp.Compare(c.At(to, a)*c.At(from, b), c.At(to, b)*c.At(from, a))
-	})
-	for _, n := range held {
-		here, there := c.At(from, n), c.At(to, n)
-		if h.urls[n] > urls || !balance.Helps(here, there, end[from], end[to]) {
+		to, ok := h.snap.robot(s.to)
+		if !ok {
 			continue
 		}
-		h.to[n] = to
-		urls -= h.urls[n]
-		end[to], end[from] = end[to]+there, end[from]-here
+		urls := s.urls // that are left of the shipment
+		h.pass(to, end, func(n int) bool {
+			if h.urls[n] > urls {
+				return false
+			}
+			urls -= h.urls[n]
+			return true
+		})
 	}
+	return nil
 }
 
 // addWaiting adds to the ends the time that waiting hosts take at robots that get shipments. It

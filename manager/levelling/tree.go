@@ -25,11 +25,9 @@ func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 		return err
 	}
 	shipments := map[string][]shipment{}
-	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
-		for _, s := range round {
-			if from, to := active[s.From].Robot, active[s.To].Robot; s.Load >= 1 {
-				shipments[from] = append(shipments[from], shipment{to, s.Load})
-			}
+	for _, s := range balance.Shipping(tree, left(active), rates(active)) {
+		if from, to := active[s.From].Robot, active[s.To].Robot; s.Load >= 1 {
+			shipments[from] = append(shipments[from], shipment{to, s.Load})
 		}
 	}
 	l.planning.Lock()

@@ -13,13 +13,13 @@ import (
 // work is what robots have done in their cycles, and what they have begun.
 type work struct {
 	busy []float64 // by robot: expected ms until the hosts that it has begun are done
-	pace []float64 // by robot: time that its hosts took, as a multiple of the expected time; 0: not known
+	pace []float64 // by robot: time that its hosts took, as a multiple of the expected time; 1 if that is not known
 }
 
-// workOf sums up the progress of some of the snapshot's robots. It leaves the others at zero.
+// workOf sums up the progress of some of the snapshot's robots. It knows nothing of the others.
 func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w work, err error) {
 	n := len(s.robots)
-	w = work{make([]float64, n), make([]float64, n)}
+	w = work{make([]float64, n), slices.Repeat([]float64{1}, n)}
 	expected, inHand := make([]float64, n), make([]float64, n)
 	took, spent := make([]float64, n), make([]float64, n)
 	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
@@ -47,12 +47,10 @@ func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w 
 		return w, fmt.Errorf("progress: %w", err)
 	}
 	for i := range n {
-		pace := 1.0
 		if expected[i] > 0 && took[i] > 0 {
 			w.pace[i] = took[i] / expected[i]
-			pace = w.pace[i]
 		}
-		w.busy[i] = max(0, inHand[i]*pace-max(0, spent[i]-took[i]))
+		w.busy[i] = max(0, inHand[i]*w.pace[i]-max(0, spent[i]-took[i]))
 	}
 	return w, nil
 }
@@ -63,11 +61,7 @@ func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
 	end := slices.Clone(w.busy)
 	for n, i := range plan {
 		if i >= 0 {
-			pace := w.pace[i]
-			if pace == 0 {
-				pace = 1
-			}
-			end[i] += c.At(i, n) * pace
+			end[i] += c.At(i, n) * w.pace[i]
 		}
 	}
 	return end
