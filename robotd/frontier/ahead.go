@@ -1,18 +1,19 @@
 package frontier
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"os"
+
+	"sheaf/internal/files"
 )
 
 // A few lines of the log are read at a time, and kept only for the hosts visited last: the buffers
 // of a hundred thousand hosts would fill the memory.
 const (
-	readAhead   = 4 << 10
-	longestLine = 64 << 10
-	keepAhead   = 32 // entries
-	aheadHosts  = 1024
+	aheadBytes   = 4 << 10
+	aheadEntries = 32
+	aheadHosts   = 1024
 )
 
 // lookAhead has the entries that come next. The host's mutex guards it.
@@ -48,13 +49,7 @@ func (h *Host) look() (*lookAhead, error) {
 	if h.last.consumed >= h.logSize {
 		return nil, nil
 	}
-	a, err := h.fill(readAhead)
-	if err == nil && a == nil {
-		a, err = h.fill(longestLine)
-	}
-	if err == nil && a == nil {
-		err = fmt.Errorf("%s has no line of less than %d bytes at offset %d", h.path("log"), longestLine, h.last.consumed)
-	}
+	a, err := h.readAhead()
 	if err != nil {
 		return nil, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
@@ -63,27 +58,28 @@ func (h *Host) look() (*lookAhead, error) {
 	return a, nil
 }
 
-// fill reads the lines that begin in the next size bytes. It returns nil if there is no whole line.
-func (h *Host) fill(size int64) (*lookAhead, error) {
-	data := make([]byte, min(size, h.logSize-h.last.consumed))
-	n, err := readAt(h.path("log"), h.last.consumed, data)
+// readAhead reads the lines that begin in the next aheadBytes, at most aheadEntries.
+func (h *Host) readAhead() (*lookAhead, error) {
+	from := h.last.consumed
+	lines, err := files.OpenLines(h.path("log"), from)
+	if err == nil && lines == nil {
+		err = fmt.Errorf("%s: %w", h.path("log"), os.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}
-	data = data[:n]
-	count := min(bytes.Count(data, []byte("\n")), keepAhead)
-	if count == 0 {
-		return nil, nil
-	}
-	a := &lookAhead{entries: make([]Entry, 0, count), widths: make([]int64, 0, count)}
-	for range count {
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
+	defer lines.Close()
+	a := new(lookAhead)
+	for at := from; len(a.entries) < aheadEntries && at < min(h.logSize, from+aheadBytes); at = lines.End {
+		line, err := lines.Next()
+		if err != nil {
+			return nil, fmt.Errorf("%s at offset %d: %w", h.path("log"), at, err)
+		}
 		e, err := parseEntry(line, h.Name)
 		if err != nil {
 			return nil, err
 		}
-		a.entries, a.widths = append(a.entries, e), append(a.widths, int64(len(line))+1)
-		data = rest
+		a.entries, a.widths = append(a.entries, e), append(a.widths, lines.End-at)
 	}
 	return a, nil
 }

@@ -119,7 +119,7 @@ func (f *Frontier) Advance(cycle int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.hosts {
-		if err := h.links.flush(h.path(linksKind)); err != nil {
+		if err := h.links.flush(h.path(linksKind), 0); err != nil {
 			return err
 		}
 	}

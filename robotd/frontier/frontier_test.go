@@ -193,8 +193,8 @@ func TestVisitsOverCycles(t *testing.T) {
 			t.Fatalf("Visit(%d) = %+v, %t, %v; want %+v", n, got, ok, err, want)
 		}
 	}
-	if n, _, err := h.PushKnown(nil); err != nil || n != pages {
-		t.Fatalf("PushKnown = %d, %v; want %d", n, err, pages)
+	if _, err := h.PushKnown(nil); err != nil || h.Left() != pages {
+		t.Fatalf("PushKnown queued %d, %v; want %d", h.Left(), err, pages)
 	}
 	for !h.Empty() {
 		e, _, err := h.Head()
@@ -209,8 +209,8 @@ func TestVisitsOverCycles(t *testing.T) {
 	if h, err = f.Host(h.Name); err != nil {
 		t.Fatal(err)
 	}
-	if n, _, err := h.PushKnown(nil); err != nil || n != pages-1 {
-		t.Fatalf("PushKnown without the page that is gone = %d, %v; want %d", n, err, pages-1)
+	if _, err := h.PushKnown(nil); err != nil || h.Left() != pages-1 {
+		t.Fatalf("PushKnown without the page that is gone queued %d, %v; want %d", h.Left(), err, pages-1)
 	}
 	if err := f.Advance(6); err != nil {
 		t.Fatal(err)
@@ -260,8 +260,8 @@ func TestPushNow(t *testing.T) {
 	}
 	h = open(t, dir, 1)
 	turns := []Turn{Then, Later, Later}
-	if n, later, err := h.PushKnown(turns); n != 1 || later != 2 || err != nil {
-		t.Fatalf("%d queued, %d put off, %v", n, later, err)
+	if later, err := h.PushKnown(turns); h.Left() != 1 || later != 2 || err != nil {
+		t.Fatalf("%d queued, %d put off, %v", h.Left(), later, err)
 	}
 	known := make([]Entry, 0, len(turns))
 	if _, err := h.EachKnown(func(e Entry, _ Visit) { known = append(known, e) }); err != nil {

@@ -191,7 +191,7 @@ func (h *Host) mark(m mark) error {
 func (h *Host) Sync(segment func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.links.flush(h.path(linksKind)); err != nil {
+	if err := h.links.flush(h.path(linksKind), 0); err != nil {
 		return err
 	}
 	if err := syncFile(h.path("log")); err != nil {

@@ -41,31 +41,25 @@ func (h *Host) CountLinks(entries []Entry) error {
 		keys[i] = hash(e.URL)
 	}
 	slices.Sort(keys)
-	return h.links.add(h.path(linksKind), slices.Compact(keys))
+	h.links.add(slices.Compact(keys))
+	return h.links.flush(h.path(linksKind), linkBuffer)
 }
 
-func (l *linkLog) add(path string, keys []uint64) error {
+func (l *linkLog) add(keys []uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
 		l.hashes = binary.BigEndian.AppendUint64(l.hashes, key)
 	}
-	if len(l.hashes) < linkBuffer {
-		return nil
-	}
-	return l.write(path)
 }
 
-func (l *linkLog) flush(path string) error {
+// flush writes the hashes to the file at path, unless they have fewer than least bytes.
+func (l *linkLog) flush(path string, least int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.hashes) == 0 {
+	if len(l.hashes) < max(least, 1) {
 		return nil
 	}
-	return l.write(path)
-}
-
-func (l *linkLog) write(path string) error {
 	size, err := fileSize(path)
 	if err == nil && size < mostLinks*8 {
 		_, err = appendAt(path, size&^7, l.hashes) // after whole hashes: a loss of power may tear the last one

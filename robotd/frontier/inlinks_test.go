@@ -81,7 +81,7 @@ func TestCountLinks(t *testing.T) {
 	}
 
 	// The next night adds to them, and a visit ends the counting.
-	if _, _, err := h.PushKnown(nil); err != nil {
+	if _, err := h.PushKnown(nil); err != nil {
 		t.Fatal(err)
 	}
 	for h.Left() > 0 {
@@ -180,8 +180,8 @@ func TestLinksOnFullDisk(t *testing.T) {
 func TestTornLinks(t *testing.T) {
 	h := open(t, t.TempDir(), 1)
 	testkit.Must(t, os.WriteFile(h.path(linksKind), make([]byte, 8+3), 0o644))
-	testkit.Must(t, h.links.add(h.path(linksKind), []uint64{hash(page(1).URL)}))
-	testkit.Must(t, h.links.flush(h.path(linksKind)))
+	h.links.add([]uint64{hash(page(1).URL)})
+	testkit.Must(t, h.links.flush(h.path(linksKind), 0))
 	counts, err := readLinks(h.path(linksKind))
 	testkit.Must(t, err)
 	if got := counts.of(hash(page(1).URL)); got != 1 {

@@ -34,37 +34,34 @@ func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
 // PushKnown queues the pages of earlier cycles. This is needed because a page that answers "not
 // modified" shows no links, and the pages that it links to must be visited all the same. turns has
 // one element for each page, in the order of EachKnown; nil means all pages. PushKnown returns how
-// many pages were queued, and how many wait for another cycle. Within a cycle it need not be called
-// again. If the state is damaged and turns is nil, it queues all readable pages and drops their
-// visits.
-func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
+// many pages wait for another cycle. Within a cycle it need not be called again. If the state is
+// damaged and turns is nil, it queues all readable pages and drops their visits.
+func (h *Host) PushKnown(turns []Turn) (later int, err error) {
 	h.mu.Lock()
 	queued := h.last.queued
 	h.mu.Unlock()
 	switch {
 	case queued && turns == nil:
-		return 0, 0, nil
+		return 0, nil
 	case queued: // they are in the log; links must not queue the others
 		later, err = h.deferKnown(nil)
 	case turns == nil:
-		total, err = h.pushKnown(nil, Then)
+		err = h.pushKnown(nil, Then)
 	default:
 		if later, err = h.deferKnown(turns); err == nil {
-			total, err = h.pushKnown(turns, First)
+			err = h.pushKnown(turns, First)
 		}
 		if err == nil {
-			var n int
-			n, err = h.pushKnown(turns, Then)
-			total += n
+			err = h.pushKnown(turns, Then)
 		}
 	}
 	if err != nil {
-		return total, later, fmt.Errorf("frontier of %s: %w", h.Name, err)
+		return later, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
 	h.mu.Lock()
 	h.last.queued = true // the next line of the journal records this
 	h.mu.Unlock()
-	return total, later, nil
+	return later, nil
 }
 
 const pushChunk = 1000 // pages
@@ -93,20 +90,19 @@ func (h *Host) inTurn(turns []Turn, turn Turn, fn func([]known) error) (damaged 
 }
 
 // pushKnown queues the pages that have the given turn.
-func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
+func (h *Host) pushKnown(turns []Turn, turn Turn) error {
 	damaged, err := h.inTurn(turns, turn, func(pages []known) error {
 		entries := make([]Entry, len(pages))
 		for i := range pages {
 			entries[i] = pages[i].entry
 		}
-		n, err := h.Push(entries...)
-		total += n
+		_, err := h.Push(entries...)
 		return err
 	})
 	if err == nil && damaged && turns == nil {
 		err = os.Remove(filepath.Join(h.dir(), stateFile))
 	}
-	return total, err
+	return err
 }
 
 // deferKnown marks as seen the pages whose turn is Later or, if turns is nil, all pages. It returns

@@ -78,7 +78,7 @@ func (c *Chooser) Push(front *frontier.Host, rooms map[string]float64) (later in
 		turns, err = c.choose(front, int(room), n)
 	}
 	if err == nil {
-		_, later, err = front.PushKnown(turns)
+		later, err = front.PushKnown(turns)
 	}
 	return later, err
 }
