@@ -84,7 +84,6 @@ type work struct {
 	over  bool       // no turn begins any more
 	under map[uint64]*inHand
 	runs  map[uint64]Session // that wait for their next page
-	sent  map[uint64]int64   // instants of pings that are not answered, by number
 }
 
 // inHand is a turn that is being made.
@@ -128,7 +127,7 @@ func greet(ctx context.Context, config *tls.Config, opt *HandOptions) (w *work, 
 	defer cancel()
 	w = &work{
 		out: make(chan *message, 16), places: make(chan *archive.Deflater, runtime.GOMAXPROCS(0)),
-		under: make(map[uint64]*inHand), runs: make(map[uint64]Session), sent: make(map[uint64]int64),
+		under: make(map[uint64]*inHand), runs: make(map[uint64]Session),
 	}
 	for range cap(w.places) {
 		w.places <- nil
@@ -209,17 +208,17 @@ func (w *work) send(ctx context.Context, m *message) error {
 // errSilent is why a hand stops by itself.
 var errSilent = errors.New("the head has not answered for so long that it takes this hand for lost")
 
-// ping asks for a longer lease, again and again, until the lease ends.
+// ping asks for a longer lease, again and again, until the lease ends. The lease counts from the
+// time when an answered ping was sent.
 func (w *work) ping(ctx context.Context) error {
-	for number := uint64(1); ; number++ {
+	for {
 		now := instant()
 		left := time.Duration(w.until.Load() - now)
 		if left <= 0 {
 			return errSilent
 		}
-		p := &ping{Number: number}
+		p := &ping{Sent: now}
 		w.mu.Lock()
-		w.sent[number] = now
 		for id, t := range w.under {
 			if t.moved.Swap(false) {
 				p.Moved = append(p.Moved, id)
@@ -242,16 +241,6 @@ func (w *work) ping(ctx context.Context) error {
 // may reports whether the lease allows a request now.
 func (w *work) may() bool { return instant() < w.until.Load() }
 
-// pong prolongs the lease, counted from the time when the ping was sent.
-func (w *work) pong(number uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at, ok := w.sent[number]; ok {
-		delete(w.sent, number)
-		w.until.Store(max(w.until.Load(), at+int64(w.terms.Lease)))
-	}
-}
-
 func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 	for {
 		m, err := w.line.read()
@@ -264,7 +253,7 @@ func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 		case m.End != nil:
 			return fmt.Errorf("the head has ended the connection: %s", m.End.Why)
 		case m.Pong != 0:
-			w.pong(m.Pong)
+			w.until.Store(max(w.until.Load(), m.Pong+int64(w.terms.Lease)))
 		case m.Turn != nil:
 			w.begin(ctx, end, m.Turn)
 		case m.Cancel != 0:
@@ -286,7 +275,6 @@ func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 
 // begin begins a turn. It ignores a turn whose ID is under way.
 func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *turn) {
-	to := &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}
 	ctx, cancel := context.WithCancel(connected)
 	in := &inHand{cancel: cancel}
 	w.mu.Lock()
@@ -298,7 +286,7 @@ func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *
 	w.under[t.ID] = in
 	w.turns.Go(func() {
 		defer cancel()
-		if err := w.do(ctx, to, t, in); err != nil {
+		if err := w.do(ctx, connected, t, in); err != nil {
 			end(err)
 		}
 		w.mu.Lock()
@@ -307,29 +295,30 @@ func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *
 	})
 }
 
-// do makes a turn and sends its result. An error ends the connection: this machine has failed, or
-// nothing can be sent.
-func (w *work) do(ctx context.Context, to *partWriter, t *turn, in *inHand) error {
+// do makes a turn, which the head may cancel, and sends its result. An error ends the connection:
+// this machine has failed, or nothing can be sent.
+func (w *work) do(ctx, connected context.Context, t *turn, in *inHand) error {
 	t.Allowed, t.Progress = w.may, func() { in.moved.Store(true) }
 	began := time.Now()
 	resp, live, err := w.get(ctx, t.Run, t.Request)
 	if files.IsFull(err) {
 		return err
 	}
-	a := &handAnswer{Live: live}
+	packed := w.fetcher.newPacked()
+	defer packed.Close()
 	if err == nil {
 		defer resp.Close()
-		a = answerOf(resp)
+		a := answerOf(resp)
 		a.Live = live
-		if err = a.check(t.Addr.Addr(), time.Since(began)); err != nil {
-			err = &Error{Kind: Protocol, URL: t.URL, Err: err}
+		if err = a.check(t.Addr.Addr(), time.Since(began)); err == nil {
+			if err := w.pack(packed, t, resp, a); err != nil {
+				return err
+			}
+			return w.deliver(connected, t.ID, a, packed)
 		}
+		err = &Error{Kind: Protocol, URL: t.URL, Err: err}
 	}
-	if err != nil {
-		a = &handAnswer{Kind: KindOf(err), Error: errors.Unwrap(err).Error(), Live: live}
-		return to.finish(a)
-	}
-	return w.deliver(to, t, resp, a)
+	return w.deliver(connected, t.ID, &handAnswer{Kind: KindOf(err), Error: errors.Unwrap(err).Error(), Live: live}, packed)
 }
 
 // get fetches a page, over the connection of its run if it has one.
@@ -356,8 +345,8 @@ func (w *work) get(ctx context.Context, id uint64, req Request) (*Response, bool
 	return resp, true, nil
 }
 
-// deliver searches and deflates a page, and sends it.
-func (w *work) deliver(to *partWriter, t *turn, resp *Response, a *handAnswer) (err error) {
+// pack searches a page for an answer, and deflates the page.
+func (w *work) pack(to io.Writer, t *turn, resp *Response, a *handAnswer) (err error) {
 	deflate := <-w.places
 	defer func() { w.places <- deflate }()
 	if deflate == nil {
@@ -372,50 +361,14 @@ func (w *work) deliver(to *partWriter, t *turn, resp *Response, a *handAnswer) (
 		}
 		a.Response.Found, _ = resp.Search(body, t.URL, t.Text) // the head finds out what is wrong with the URL
 	}
-	if err := to.answer(a); err != nil {
-		return err
-	}
-	to.body = true
 	body := resp.Body()
 	defer body.Close()
-	if err := deflate.Deflate(to, resp.HTTP, body); err != nil {
-		return err
-	}
-	return to.close()
+	return deflate.Deflate(to, resp.HTTP, body)
 }
 
-// partWriter sends a result in parts.
-type partWriter struct {
-	ctx  context.Context // of the connection
-	work *work
-	body bool // the answer is written, and the body follows
-	part part // the next one
-	data []byte
-}
-
-func (p *partWriter) Write(b []byte) (n int, err error) {
-	for n = len(b); len(b) > 0 && err == nil; {
-		k := min(len(b), partSize-len(p.data))
-		p.data, b = append(p.data, b[:k]...), b[k:]
-		if !p.body {
-			p.part.Answer += k
-		}
-		if len(p.data) == partSize {
-			err = p.flush()
-		}
-	}
-	return n, err
-}
-
-func (p *partWriter) flush() error {
-	of, data := p.part, p.data
-	p.part.Answer, p.data = 0, nil
-	return p.work.send(p.ctx, &message{Part: &of, data: data})
-}
-
-// answer writes the answer. It leaves out what was found if that is too long: the head then
+// deliver sends a result in parts. It leaves out what was found if that is too long: the head then
 // searches the page itself.
-func (p *partWriter) answer(a *handAnswer) error {
+func (w *work) deliver(ctx context.Context, id uint64, a *handAnswer, packed *packedBody) error {
 	text, err := json.Marshal(a)
 	if err == nil && len(text) > maxAnswer && a.Response != nil {
 		a.Response.Found = nil
@@ -424,20 +377,19 @@ func (p *partWriter) answer(a *handAnswer) error {
 	if err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
-	_, err = p.Write(text)
-	return err
-}
-
-// finish sends an answer without a body.
-func (p *partWriter) finish(a *handAnswer) error {
-	if err := p.answer(a); err != nil {
-		return err
+	all := io.MultiReader(bytes.NewReader(text), packed.body.open())
+	answer, left := len(text), int64(len(text))+packed.body.size
+	for left > 0 {
+		data := make([]byte, min(left, partSize))
+		if _, err := io.ReadFull(all, data); err != nil {
+			return fmt.Errorf("result: %w", err)
+		}
+		left -= int64(len(data))
+		p := &part{ID: id, Answer: min(answer, len(data)), Last: left == 0}
+		answer -= p.Answer
+		if err := w.send(ctx, &message{Part: p, data: data}); err != nil {
+			return err
+		}
 	}
-	return p.close()
-}
-
-// close sends the last part.
-func (p *partWriter) close() error {
-	p.part.Last = true
-	return p.flush()
+	return nil
 }

@@ -56,7 +56,7 @@ type message struct {
 	Turn   *turn  `json:"turn,omitempty"`
 	Cancel uint64 `json:"cancel,omitempty"` // ID of a turn
 	Close  uint64 `json:"close,omitempty"`  // ID of a run
-	Pong   uint64 `json:"pong,omitempty"`   // number of a ping
+	Pong   int64  `json:"pong,omitempty"`   // Sent of a ping
 	End    *end   `json:"end,omitempty"`    // the last message
 
 	data []byte // of Part
@@ -74,8 +74,8 @@ type Terms struct {
 
 // ping asks the head for a longer lease.
 type ping struct {
-	Number uint64   `json:"number"`
-	Moved  []uint64 `json:"moved,omitempty"` // turns for which bytes have passed since the last ping
+	Sent  int64    `json:"sent"`            // by the hand's clock
+	Moved []uint64 `json:"moved,omitempty"` // turns for which bytes have passed since the last ping
 }
 
 // turn is a page to be fetched. Its ID is used once.

@@ -513,7 +513,7 @@ func TestLostHand(t *testing.T) {
 			got <- err
 		}()
 		p.receive()
-		p.send(&message{Ping: &ping{Number: 1}})
+		p.send(&message{Ping: &ping{Sent: 1}})
 		pinged := time.Now()
 		for m := p.receive(); m.Pong != 1; m = p.receive() {
 		}

@@ -120,7 +120,7 @@ func (w *hand) read(from *line) error {
 		case m.Ping != nil:
 			w.heard.Store(instant())
 			w.moved(m.Ping.Moved)
-			w.send(&message{Pong: m.Ping.Number})
+			w.send(&message{Pong: m.Ping.Sent})
 		case m.Part != nil:
 			if err := w.take(m.Part, m.data); err != nil {
 				return fmt.Errorf("turn %d: %w", m.Part.ID, err)
