@@ -79,15 +79,24 @@ type UploaderOptions struct {
 
 // Uploader sends batches. Run and Drain must not be called concurrently.
 type Uploader struct {
-	opt     UploaderOptions
-	wake    chan struct{}
-	targets []retry // by target, for any batch
-	state   map[wire.BatchID]*progress
-	seen    watched
+	opt  UploaderOptions
+	wake chan struct{}
+
+	// Only Run and Drain use these.
+	targets     []config.TargetState
+	batches     map[wire.BatchID]*progress // that were tried
+	sending     wire.BatchID               // see State
+	to          string
+	since, next time.Time
+
+	shown       atomic.Pointer[State] // the above
+	from, moved atomic.Int64          // see State
 }
 
 // progress is the state of a batch. It is not stored: a new uploader asks for the receipt first.
 type progress struct {
+	known   wire.State // see BatchState
+	failed  string     // the last failure since the last success
 	due     time.Time
 	receipt retry   // of asking for the receipt
 	at      []retry // of the batch, by target
@@ -106,14 +115,11 @@ func NewUploader(opt UploaderOptions) *Uploader {
 	opt.BackOff = cmp.Or(opt.BackOff, 10*time.Second)
 	opt.BackOffMax = cmp.Or(opt.BackOffMax, time.Hour)
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
-	u := &Uploader{
-		opt: opt, wake: make(chan struct{}, 1),
-		targets: make([]retry, len(opt.Targets)), state: make(map[wire.BatchID]*progress),
-	}
-	u.seen.s.Batches = make(map[wire.BatchID]BatchState)
+	u := &Uploader{opt: opt, wake: make(chan struct{}, 1), batches: make(map[wire.BatchID]*progress)}
 	for _, t := range opt.Targets {
-		u.seen.s.Targets = append(u.seen.s.Targets, config.TargetState{Name: t.Name()})
+		u.targets = append(u.targets, config.TargetState{Name: t.Name()})
 	}
+	u.show()
 	return u
 }
 
@@ -149,7 +155,8 @@ func (u *Uploader) Drain(ctx context.Context) error {
 }
 
 func (u *Uploader) sleep(ctx context.Context, until time.Time) {
-	u.seen.change(func(s *State) { s.Next = until })
+	u.next = until
+	u.show()
 	loop.Wait(ctx, time.Until(until), u.wake)
 }
 
@@ -162,10 +169,10 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 	}
 	next = time.Now().Add(u.opt.BackOffMax)
 	for _, b := range batches {
-		p := u.state[b.ID]
+		p := u.batches[b.ID]
 		if p == nil {
 			p = &progress{at: make([]retry, len(u.opt.Targets))}
-			u.state[b.ID] = p
+			u.batches[b.ID] = p
 		}
 		if !p.due.After(time.Now()) {
 			gone, err := u.step(ctx, b, p)
@@ -173,11 +180,12 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 				return 0, time.Time{}, fmt.Errorf("upload of %s: %w", b.ID, err)
 			}
 			if gone {
-				delete(u.state, b.ID)
-				u.seen.change(func(s *State) { delete(s.Batches, b.ID) })
+				delete(u.batches, b.ID)
+			}
+			u.show()
+			if gone {
 				continue
 			}
-			u.stands(b.ID, func(s *BatchState) { s.Next = p.due })
 		}
 		left++
 		if p.due.Before(next) {

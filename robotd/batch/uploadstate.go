@@ -1,9 +1,8 @@
 package batch
 
 import (
-	"maps"
+	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"sheaf/internal/wire"
@@ -29,67 +28,48 @@ type BatchState struct {
 	Next  time.Time  // time of the next step
 }
 
-// watched has the uploader's State.
-type watched struct {
-	mu sync.Mutex // guards s
-	s  State
+// show makes State return what the uploader does now.
+func (u *Uploader) show() {
+	s := &State{Sending: u.sending, To: u.to, Since: u.since, Next: u.next, Targets: slices.Clone(u.targets), Batches: make(map[wire.BatchID]BatchState)}
+	for id, p := range u.batches {
+		s.Batches[id] = BatchState{Known: p.known, Error: p.failed, Next: p.due}
+	}
+	u.shown.Store(s)
 }
 
-func (w *watched) change(fn func(*State)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	fn(&w.s)
-}
-
-// State returns the uploader's progress. It may be called concurrently with all other methods.
+// State returns the uploader's progress, which the caller must not change. It may be called
+// concurrently with all other methods.
 func (u *Uploader) State() State {
-	u.seen.mu.Lock()
-	defer u.seen.mu.Unlock()
-	s := u.seen.s
-	s.Targets = slices.Clone(s.Targets)
-	s.Batches = maps.Clone(s.Batches)
+	s := *u.shown.Load()
+	if s.Sending != "" {
+		s.From, s.Moved = u.from.Load(), u.moved.Load()
+	}
 	return s
 }
 
 // Moved records the position in the batch that is being sent, in bytes. Targets call it while they
 // send. first says that a try begins there.
 func (u *Uploader) Moved(at int64, first bool) {
-	u.seen.change(func(s *State) {
-		if s.Sending == "" {
-			return
-		}
-		s.Moved = at
-		if first {
-			s.From = at
-		}
-	})
+	u.moved.Store(at)
+	if first {
+		u.from.Store(at)
+	}
 }
 
-func (u *Uploader) sending(id wire.BatchID, to string) {
-	u.seen.change(func(s *State) {
-		s.Sending, s.To, s.Since, s.From, s.Moved = id, to, time.Now(), 0, 0
-	})
-}
-
-// sent records the end of a try at a target.
-func (u *Uploader) sent(i int, err error, r retry) {
-	u.seen.change(func(s *State) {
-		s.Sending, s.To = "", ""
-		t := &s.Targets[i]
-		if err == nil {
-			t.Failures, t.Again, t.Answered = 0, time.Time{}, time.Now()
-			return
-		}
-		t.Failures, t.Again = r.failures, r.due
+// try sends a batch to a target, and notes how that went.
+func (u *Uploader) try(ctx context.Context, b Spooled, i int) error {
+	to, t := u.opt.Targets[i], &u.targets[i]
+	u.from.Store(0)
+	u.moved.Store(0)
+	u.sending, u.to, u.since = b.ID, to.Name(), time.Now()
+	u.show()
+	err := to.Send(ctx, b)
+	u.sending, u.to = "", ""
+	if err == nil {
+		t.Failures, t.Again, t.Answered = 0, time.Time{}, time.Now()
+	} else {
 		t.Error, t.Failed = err.Error(), time.Now()
-	})
-}
-
-// stands updates what a batch waits for.
-func (u *Uploader) stands(id wire.BatchID, set func(*BatchState)) {
-	u.seen.change(func(s *State) {
-		b := s.Batches[id]
-		set(&b)
-		s.Batches[id] = b
-	})
+	}
+	u.show()
+	return err
 }

@@ -24,11 +24,10 @@ func (u *Uploader) step(ctx context.Context, b Spooled, p *progress) (gone bool,
 		}
 	} else if err != nil {
 		p.due = u.backOff(ctx, &p.receipt, err, "batch", b.ID)
-		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
+		p.failed = err.Error()
 		return false, nil
 	}
-	u.stands(b.ID, func(s *BatchState) { s.Known, s.Error = receipt.State, "" })
-	p.receipt = retry{}
+	p.known, p.failed, p.receipt = receipt.State, "", retry{}
 	return u.obey(ctx, b, p, receipt)
 }
 
@@ -38,7 +37,7 @@ func (u *Uploader) isBack(p *progress) {
 	if p.receipt.failures == 0 {
 		return
 	}
-	for _, other := range u.state {
+	for _, other := range u.batches {
 		if other != p && other.receipt.failures > 0 {
 			other.receipt, other.due = retry{}, time.Time{}
 		}
@@ -104,20 +103,19 @@ func (u *Uploader) putAside(b Spooled, receipt *wire.Receipt, why string) error 
 // accepts the batch, or there is no receipt yet, it returns nil and sets p.due.
 func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Receipt {
 	now := time.Now()
-	for i, target := range u.opt.Targets {
-		if u.targets[i].due.After(now) || p.at[i].due.After(now) || ctx.Err() != nil {
+	for i := range u.targets {
+		t := &u.targets[i]
+		if t.Again.After(now) || p.at[i].due.After(now) || ctx.Err() != nil {
 			continue
 		}
-		u.sending(b.ID, target.Name())
-		err := target.Send(ctx, b)
-		u.sent(i, err, u.targets[i])
+		err := u.try(ctx, b, i)
 		if refused, ok := errors.AsType[*RefusedError](err); err == nil || ok {
-			u.targets[i] = retry{}
+			t.Failures, t.Again = 0, time.Time{}
 			receipt, rerr := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 			switch {
 			case rerr == nil:
 				p.at[i] = retry{}
-				u.opt.Log.InfoContext(ctx, "batch sent", "batch", b.ID, "bytes", b.Size, "target", target.Name(), "state", receipt.State)
+				u.opt.Log.InfoContext(ctx, "batch sent", "batch", b.ID, "bytes", b.Size, "target", t.Name, "state", receipt.State)
 				return receipt
 			case refused != nil && refused.Reason == wire.ReasonTooLarge && errors.Is(rerr, ErrUnknown):
 				// The answer is not signed, but nothing is lost: the batch is kept. Trying it again
@@ -134,16 +132,17 @@ func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Recei
 			}
 		}
 		if _, ok := errors.AsType[*DownError](err); ok {
-			u.backOff(ctx, &u.targets[i], err, "batch", b.ID, "target", target.Name())
-			u.sent(i, err, u.targets[i])
+			r := retry{failures: t.Failures}
+			u.backOff(ctx, &r, err, "batch", b.ID, "target", t.Name)
+			t.Failures, t.Again = r.failures, r.due
 			continue
 		}
-		u.backOff(ctx, &p.at[i], err, "batch", b.ID, "target", target.Name())
-		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
+		u.backOff(ctx, &p.at[i], err, "batch", b.ID, "target", t.Name)
+		p.failed = err.Error()
 	}
 	p.due = time.Now().Add(u.opt.BackOffMax)
 	for i := range p.at {
-		if at, target := p.at[i].due, u.targets[i].due; at.Before(p.due) && target.Before(p.due) {
+		if at, target := p.at[i].due, u.targets[i].Again; at.Before(p.due) && target.Before(p.due) {
 			p.due = slices.MaxFunc([]time.Time{at, target}, time.Time.Compare)
 		}
 	}
