@@ -32,43 +32,40 @@ func (s *session) Ask(ctx context.Context) error {
 	return nil
 }
 
-// restart makes a batch, and gets the list anew. Nothing that was collected is lost.
+// restart makes a batch, and gets the list anew. Nothing that was collected is lost. Until the new
+// list is there, the old one holds: the manager repeats its order.
 func (s *session) restart(ctx context.Context) error {
 	s.robot.log.InfoContext(ctx, "the manager asks for a restart")
 	if err := s.robot.seal(ctx); err != nil {
 		return err
 	}
-	old := s.robot.list.List()
-	list := &client.List{
-		Generation: old.Generation, URLs: old.URLs, Shares: old.Shares, Depths: old.Depths, Waits: old.Waits, Leased: old.Leased, Handovers: old.Handovers,
-	}
-	if err := s.robot.list.Set(list); err != nil {
-		return err
-	}
-	return s.Refresh(ctx)
+	return s.refresh(ctx, "")
 }
 
-// Refresh asks for the list and works by it if it has changed. If the robot has stopped visiting
-// hosts, it asks again with the new list at once: other robots wait until this one works by the new
-// list.
-func (s *session) Refresh(ctx context.Context) error {
+// Refresh asks for the list and works by it if it has changed.
+func (s *session) Refresh(ctx context.Context) error { return s.refresh(ctx, s.robot.list.List().ETag) }
+
+// refresh is Refresh for the list that has an ETag; "": for any list. If the robot has stopped
+// visiting hosts, it asks again with the new list at once: other robots wait until this one works
+// by the new list.
+func (s *session) refresh(ctx context.Context, etag string) error {
 	for {
 		sent := polite.Sent()
-		old := s.robot.list.List()
-		list, lease, err := s.robot.client.List(ctx, old.ETag)
+		list, lease, err := s.robot.client.List(ctx, etag)
 		if err != nil {
 			return err
 		}
 		if list == nil {
 			return s.robot.manners.Lease.Renew(sent, lease)
 		}
-		stopped, err := s.workBy(ctx, old, list)
+		stopped, err := s.workBy(ctx, s.robot.list.List(), list)
 		if err == nil {
 			err = s.robot.manners.Lease.Renew(sent, lease)
 		}
 		if err != nil || !stopped {
 			return err
 		}
+		etag = list.ETag
 	}
 }
 

@@ -142,6 +142,31 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Body: http.NoBody, Request: req}, nil
 }
 
+// TestRestartWithoutAList: while the manager orders a restart and sends no list, what operators
+// have set for hosts holds on. The list that it sends then is taken, though its ETag is known.
+func TestRestartWithoutAList(t *testing.T) {
+	s := newService(t, "http://www.a.test/")
+	r, err := New(testConfig(t, s, nil), testLog(t))
+	testkit.Must(t, err)
+	defer r.Close()
+	testkit.Must(t, r.list.Set(&client.List{
+		Generation: 1, ETag: `"g1"`, URLs: []string{"http://www.a.test/"}, Intervals: map[string]time.Duration{"www.a.test": time.Hour},
+		Omits: map[string][]string{"www.a.test": {"/private/"}},
+	}))
+	s.goAway(true)
+	if err := r.session.restart(t.Context()); err == nil {
+		t.Error("a manager that is away has sent a list")
+	}
+	if r.list.Interval("www.a.test") != time.Hour || !r.list.Omits("www.a.test", "http://www.a.test/private/1") {
+		t.Errorf("the interval and the paths to be left out are forgotten: %+v", r.list.List())
+	}
+	s.goAway(false)
+	testkit.Must(t, r.session.restart(t.Context()))
+	if r.list.Interval("www.a.test") != 0 {
+		t.Error("the list was not got anew")
+	}
+}
+
 // TestHeldOverRestart: the manager's order to pause holds over a restart with the manager away,
 // until it is lifted.
 func TestHeldOverRestart(t *testing.T) {
