@@ -31,7 +31,6 @@ type Crawl struct {
 	begun   atomic.Int64 // hosts that got their first place in the gate
 
 	pool                          *workerPool
-	backlog                       *backlog
 	watchdog                      *watchdog
 	fetching, extracting, storing *stage
 
@@ -51,7 +50,6 @@ func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, r
 		hours:      &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: set.Revisit.QuickHours},
 		chooser:    &revisit.Chooser{Round: round, Settings: set.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers},
 		pool:       newWorkerPool(set.Concurrency),
-		backlog:    &backlog{shrinks: make(chan struct{}, 1)},
 		watchdog:   newWatchdog(set.Page.Stall),
 		fetching:   newStage("fetch", config.Module{Workers: set.Concurrency}),
 		extracting: newStage("extract", set.Modules.Extract),

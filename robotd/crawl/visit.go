@@ -14,13 +14,14 @@ import (
 	"sheaf/robotd/polite"
 )
 
-// visitHosts begins visits until beginning ends. That context must end with ctx. When it returns,
-// every page that was fetched is stored. Requests are broken off if ctx ends.
+// visitHosts begins visits until beginning ends, but none while many pages wait for the processor
+// or the disk. beginning must end with ctx. When visitHosts returns, every page that was fetched is
+// stored. Requests are broken off if ctx ends.
 func (c *Crawl) visitHosts(ctx, beginning context.Context) {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var dog sync.WaitGroup
 	dog.Go(func() { c.watch(watching) })
-	for c.backlog.wait(beginning) == nil {
+	for c.extracting.room(beginning) {
 		slot, err := c.pool.take(beginning)
 		if err != nil {
 			break
@@ -70,7 +71,6 @@ func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name stri
 			run.Close() // before the address is visited again
 		}
 		if fetched {
-			c.backlog.add()
 			c.extracting.queue()
 			if !goesOn {
 				slot.leave()
@@ -80,7 +80,6 @@ func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name stri
 				c.storing.queue()
 			})
 			c.storing.work(t.store)
-			c.backlog.remove()
 			if t.resp != nil {
 				c.parts.Manners.Admission.Spend(t.resp.ResponseBytes)
 				if err := c.parts.Manners.Admission.Wrote(t.resp.ResponseBytes); err != nil { // may close the gate, before the address is back
@@ -176,7 +175,7 @@ func (c *Crawl) watch(ctx context.Context) {
 	_ = loop.After(ctx, min(c.watchdog.stall/4, waitsLonger/2), func(context.Context) error {
 		long, lost := c.watchdog.look(time.Now())
 		for _, t := range long {
-			if !c.backlog.full() {
+			if !c.extracting.full() {
 				t.slot.free()
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/loop"
 	"sheaf/robotd/config"
 )
 
@@ -67,36 +66,6 @@ func (s *slot) end() {
 // wait blocks until every run has ended.
 func (w *workerPool) wait() { w.all.Wait() }
 
-// backlog counts the turns whose pages are fetched and not stored yet.
-type backlog struct {
-	turns   atomic.Int64
-	shrinks chan struct{} // of capacity 1; has an element after a turn was stored
-}
-
-// maxBacklog is the number of turns that may wait for processor and disk before no more runs begin.
-const maxBacklog = 16
-
-func (b *backlog) full() bool { return b.turns.Load() >= maxBacklog }
-
-func (b *backlog) add() { b.turns.Add(1) }
-
-func (b *backlog) remove() {
-	b.turns.Add(-1)
-	loop.Offer(b.shrinks, struct{}{})
-}
-
-// wait blocks until another run may begin, or fails when ctx ends.
-func (b *backlog) wait(ctx context.Context) error {
-	for b.full() {
-		select {
-		case <-b.shrinks:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // stage bounds how many pages are worked on at once, and how many wait for that. It counts what
 // passes, so the status can show which stage holds up the others.
 type stage struct {
@@ -116,6 +85,20 @@ func newStage(name string, want config.Module) *stage {
 
 // queue waits for a place in the queue.
 func (s *stage) queue() { s.waiting <- struct{}{} }
+
+// full reports whether the queue has no place.
+func (s *stage) full() bool { return len(s.waiting) == cap(s.waiting) }
+
+// room waits until the queue has a place, without taking it. It returns false if ctx ends before.
+func (s *stage) room(ctx context.Context) bool {
+	select {
+	case s.waiting <- struct{}{}:
+		<-s.waiting
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // work does the work of a page in the queue, when it is the page's turn.
 func (s *stage) work(f func()) {
