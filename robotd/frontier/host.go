@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -49,15 +48,16 @@ func (h *Host) Push(entries ...Entry) (int, error) {
 func (h *Host) push(entries []Entry) (int, error) {
 	var lines []byte
 	fresh := make([]uint64, 0, len(entries))
-	among := amongFew(len(entries), &fresh)
+	met := make(map[uint64]bool, len(entries))
 	for _, e := range entries {
 		if err := checkURL(e.URL); err != nil {
 			return 0, err
 		}
 		key := hash(e.URL) ^ h.salt
-		if among(key) {
+		if met[key] {
 			continue
 		}
+		met[key] = true
 		has, err := h.front.seen.Has(key)
 		if err != nil {
 			return 0, err
@@ -76,23 +76,6 @@ func (h *Host) push(entries []Entry) (int, error) {
 	h.urls += len(fresh)
 	h.left += len(fresh)
 	return len(fresh), h.front.seen.Add(fresh...)
-}
-
-// amongFew returns a function that reports whether a key is already in fresh. fresh will have at
-// most n keys.
-func amongFew(n int, fresh *[]uint64) func(uint64) bool {
-	const few = 32
-	if n <= few {
-		return func(key uint64) bool { return slices.Contains(*fresh, key) }
-	}
-	met := make(map[uint64]struct{}, n)
-	return func(key uint64) bool {
-		if _, ok := met[key]; ok {
-			return true
-		}
-		met[key] = struct{}{}
-		return false
-	}
 }
 
 // Len returns the number of different URLs that the cycle has seen.

@@ -26,8 +26,6 @@ var (
 	ErrReplayed = errors.New("the release is older than one that this robot has seen")
 	// ErrTwoFaced says that two releases have the same counter.
 	ErrTwoFaced = errors.New("another release with the same counter was seen")
-	// ErrFailed says that the release was tried and did not work.
-	ErrFailed = errors.New("the release was tried and put back")
 )
 
 // Platform is the platform of this program, in the form that releases use.
@@ -83,7 +81,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	case s.Trial != nil && s.Trial.Counter == u.Parent.Counter:
 		return nil // the supervisor still writes the state during this program's own trial
 	case !s.again(r.Counter, now):
-		return fmt.Errorf("%w: %d", ErrFailed, r.Counter)
+		return fmt.Errorf("the release was tried and put back: %d", r.Counter)
 	}
 	file, ok := r.File(Platform)
 	if !ok {
