@@ -20,31 +20,24 @@ type Limits struct {
 	MaxBody int64 // inflated bytes of one page
 }
 
-// readAhead is how many bytes of a batch are read, hashed and passed on at a time. If it were
-// smaller, the verifier would make a reader of its own.
+// readAhead is how many bytes of a batch are read and hashed at a time.
 const readAhead = 256 << 10
 
 // views are the views of a segment that are measured and hashed while the segment is read.
 // archive.Files is only measured.
 var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
-// BatchFile verifies a batch file: its hosts, several at once, its end, and its digest. Its methods
-// may be called concurrently.
+// BatchFile verifies a batch file: its hosts, its end, and its digest. Its methods may be
+// called concurrently.
 type BatchFile struct {
 	r      io.ReaderAt
 	m      *wire.Manifest
 	limits Limits
-	ahead  chan *bufio.Reader // readers not in use; without them the verifier would make one for each host
 }
 
-// NewBatchFile returns a BatchFile of a batch with a valid manifest. It verifies at most atOnce
-// hosts at once.
-func NewBatchFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *BatchFile {
-	f := &BatchFile{r: r, m: m, limits: limits, ahead: make(chan *bufio.Reader, atOnce)}
-	for range atOnce {
-		f.ahead <- bufio.NewReaderSize(nil, readAhead)
-	}
-	return f
+// NewBatchFile returns a BatchFile of a batch with a valid manifest.
+func NewBatchFile(r io.ReaderAt, m *wire.Manifest, limits Limits) *BatchFile {
+	return &BatchFile{r, m, limits}
 }
 
 // input reads a batch file or a part of it, and counts the bytes. It keeps the file's first error,
@@ -80,11 +73,8 @@ func (in *input) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
 // manifest. No record may be later than latest, unless latest is zero. If the batch is wrong, the
 // error is a *Refusal, or *OneHost if the fault concerns this host only.
 func (f *BatchFile) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
-	ahead := <-f.ahead
-	defer func() { f.ahead <- ahead }()
 	in := f.part(h.Offset, h.Offset+h.Length)
-	ahead.Reset(io.TeeReader(in, out))
-	sum, err := archive.VerifyRange(ahead, archive.VerifyOptions{
+	sum, err := archive.VerifyRange(io.TeeReader(in, out), archive.VerifyOptions{
 		Host: h.Name, Latest: latest, Grace: f.limits.Grace, MaxBody: f.limits.MaxBody, Views: views,
 	})
 	switch {

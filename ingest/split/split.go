@@ -151,7 +151,7 @@ func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	day := m.Created.In(s.opt.Zone).Format("20060102")
 	cores := runtime.GOMAXPROCS(0)
 	a := &attempt{
-		opt: &s.opt, batch: b, m: m, file: inbox.NewBatchFile(f, m, cores, s.opt.Limits), atOnce: cores, until: until, left: left,
+		opt: &s.opt, batch: b, m: m, file: inbox.NewBatchFile(f, m, s.opt.Limits), atOnce: cores, until: until, left: left,
 		plan: s.opt.Packs.plan(m, left, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
 	}
 	if err := a.verify(ctx, views); err != nil {
