@@ -94,7 +94,7 @@ func (c *Collector) Collect(ctx context.Context, dryRun bool) (r *catalog.Collec
 func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
 	opt := catalog.CollectOptions{
 		Delay: c.opt.Delay, Claims: c.opt.Claims, DryRun: dryRun,
-		Index: urlindex.NewIndex(c.opt.Store, ""),
+		Index: urlindex.NewIndex(c.opt.Store),
 	}
 	if c.opt.Keep > 0 {
 		c.mu.Lock()

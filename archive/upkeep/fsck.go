@@ -23,7 +23,7 @@ func fsck(ctx context.Context, objects store.Store, deep bool, damaged func(key 
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,
 		Damaged: damaged,
-		Index:   urlindex.NewIndex(objects, ""),
+		Index:   urlindex.NewIndex(objects),
 		Verify:  func(ctx context.Context, l catalog.SegmentEntry) error { return verifyLine(ctx, objects, l) },
 	})
 }

@@ -165,7 +165,7 @@ func TestDamageHeals(t *testing.T) {
 				for _, key := range spoilt {
 					m.spoil(key, change)
 				}
-				report, err := catalog.Fsck(t.Context(), h.store, catalog.FsckOptions{TempDir: t.TempDir(), Index: urlindex.NewIndex(h.store, t.TempDir())})
+				report, err := catalog.Fsck(t.Context(), h.store, catalog.FsckOptions{TempDir: t.TempDir(), Index: urlindex.NewIndex(h.store)})
 				testkit.Must(t, err)
 				if report.OK() {
 					t.Error("fsck found nothing")

@@ -17,7 +17,7 @@ import (
 // place, checksum and order, and the lists of blocks. A deep check also compares each entry's rows
 // with its segment's index, and holds some 100 bytes for each entry in memory.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
-	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]sortedrun.Sum)}
+	c := &check{store: a.store, deep: deep, need: need, problem: problem, sums: make(map[int64]sortedrun.Sum)}
 	if err := c.log(ctx); err != nil {
 		return fmt.Errorf("URL index: %w", err)
 	}
@@ -27,7 +27,6 @@ func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size
 // check is the state of one Index.Check.
 type check struct {
 	store   store.Store
-	tempDir string
 	deep    bool
 	need    func(key string, size int64) error
 	problem func(where, detail string)
@@ -172,7 +171,7 @@ func (c *check) digest(ctx context.Context, key string, f file) error {
 
 // compare compares the rows of each entry with its segment's own index.
 func (c *check) compare(ctx context.Context, s *state) error {
-	cat, err := catalog.Open(ctx, c.store, catalog.Options{TempDir: c.tempDir})
+	cat, err := catalog.Open(ctx, c.store, catalog.Options{})
 	if err != nil {
 		return c.failed(ctx, KeyPrefix, err)
 	}

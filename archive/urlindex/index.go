@@ -12,14 +12,10 @@ import (
 
 // Index lets the catalog's Collect and Fsck handle the URL index. It implements
 // catalog.DerivedIndex.
-type Index struct {
-	store   store.Store
-	tempDir string
-}
+type Index struct{ store store.Store }
 
-// NewIndex returns the index in a store. tempDir is for temporary files of a check; empty means the
-// system's.
-func NewIndex(st store.Store, tempDir string) *Index { return &Index{st, tempDir} }
+// NewIndex returns the index in a store.
+func NewIndex(st store.Store) *Index { return &Index{st} }
 
 // Prefix returns KeyPrefix, for catalog.DerivedIndex.
 func (a *Index) Prefix() string { return KeyPrefix }

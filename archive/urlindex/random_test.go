@@ -86,7 +86,7 @@ func (h *history) act() {
 func (h *history) collect(keep time.Duration) *catalog.Collection {
 	h.t.Helper()
 	r, err := h.catalog.Collect(h.t.Context(), catalog.CollectOptions{
-		Index: urlindex.NewIndex(h.store, h.t.TempDir()),
+		Index: urlindex.NewIndex(h.store),
 		Retention: catalog.Retention{Keep: keep, Expendable: func(_ context.Context, lines []catalog.SegmentEntry, n int) ([]bool, error) {
 			some := make([]bool, n)
 			for i := range some {
@@ -145,7 +145,7 @@ func (h *history) check(what string) {
 func (h *history) clean() *catalog.Report {
 	h.t.Helper()
 	r, err := catalog.Fsck(h.t.Context(), h.store, catalog.FsckOptions{
-		TempDir: h.t.TempDir(), Deep: true, Index: urlindex.NewIndex(h.store, h.t.TempDir()),
+		TempDir: h.t.TempDir(), Deep: true, Index: urlindex.NewIndex(h.store),
 	})
 	testkit.Must(h.t, err)
 	for _, p := range r.Problems {

@@ -70,7 +70,12 @@ func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if archive.BeginsBatch(head[:n]) {
 		return "", nil
 	}
-	kind, err := kindOf(ctx, file)
+	var kind Kind
+	in, err := begin(ctx, file, Limits{})
+	if err == nil {
+		defer in.close()
+		kind, err = in.kind()
+	}
 	var fault *Error
 	if damaged := errors.As(err, &fault) || kind == "" && err == nil; damaged && lenient {
 		return WARC, nil
@@ -79,15 +84,6 @@ func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 		fault.Msg += "; if it is a WARC or an ARC, import it with --lenient to keep what is right"
 	}
 	return kind, err
-}
-
-func kindOf(ctx context.Context, file *os.File) (Kind, error) {
-	in, err := begin(ctx, file, Limits{})
-	if err != nil {
-		return "", err
-	}
-	defer in.close()
-	return in.kind()
 }
 
 // Convert reads a foreign file to its end and writes a batch with its pages to out. If the file is

@@ -52,7 +52,7 @@ func TestIndexFollows(t *testing.T) {
 			}
 		}
 		report, err := catalog.Fsck(t.Context(), objects, catalog.FsckOptions{Deep: true, TempDir: t.TempDir(),
-			Index: urlindex.NewIndex(objects, t.TempDir())})
+			Index: urlindex.NewIndex(objects)})
 		testkit.Must(t, err)
 		for _, p := range report.Problems {
 			t.Errorf("fsck: %s: %s", p.Where, p.Detail)
