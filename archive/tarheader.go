@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sheaf/archive/naming"
@@ -117,10 +118,28 @@ func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 		return nil, &FormatError{Code: codeLinkEntry, Msg: fmt.Sprintf("tar entry %q has type %q: only regular files (type \"0\") are allowed", h.Name, h.Typeflag)}
 	case h.Typeflag != tar.TypeReg:
 		return nil, corrupt("tar entry has type %q, want \"0\"", h.Typeflag)
-	case in.Len() > 0:
-		return nil, corrupt("%d bytes follow the headers of one file", in.Len())
+	case in.Len() > 0 || cString(b[len(b)-blockSize+345:len(b)-blockSize+500]) != "":
+		return nil, corrupt("tar header of %q is followed by %d bytes, or has a name prefix; long names belong into the PAX header", h.Name, in.Len())
+	case !oneExtension(b, len(h.PAXRecords)):
+		return nil, corrupt("tar header of %q has another extension than one PAX header with each key once", h.Name)
 	case naming.Escapes(h.Name):
 		return nil, &FormatError{Code: codePathEscape, Entry: h.Name, Msg: "entry name leaves the host's directory"}
 	}
 	return &tarEntry{name: h.Name, size: h.Size, modified: h.ModTime.UTC()}, nil
+}
+
+// oneExtension reports whether the headers of a file are its own, perhaps after one PAX header with
+// the given number of records. In a PAX header of segments, only records end with newlines.
+func oneExtension(b []byte, records int) bool {
+	if b[156] != 'x' {
+		return len(b) == blockSize
+	}
+	size, err := strconv.ParseInt(strings.Trim(string(b[124:136]), " \x00"), 8, 32)
+	pax := b[blockSize : len(b)-blockSize]
+	return err == nil && int(size)+padding(size) == len(pax) && bytes.Count(pax, []byte("\n")) == records
+}
+
+func cString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
 }
