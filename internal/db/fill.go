@@ -109,11 +109,7 @@ func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (
 			return fmt.Errorf("line 1: %q is not a column name", c)
 		}
 	}
-	put, err := tx.PrepareContext(ctx, `INSERT INTO `+name+` (`+strings.Join(columns, ", ")+`) VALUES `+Tuple(len(columns)))
-	if err != nil {
-		return err
-	}
-	defer put.Close()
+	insert := `INSERT INTO ` + name + ` (` + strings.Join(columns, ", ") + `) VALUES ` + Tuple(len(columns))
 	for n := 2; ; n++ {
 		var row []json.RawMessage
 		if err := lines.Decode(&row); err == io.EOF {
@@ -130,7 +126,7 @@ func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (
 		if len(values) != len(columns) {
 			return fmt.Errorf("line %d: %d cells of %d", n, len(values), len(columns))
 		}
-		if _, err := put.ExecContext(ctx, values...); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, values...); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
