@@ -152,8 +152,10 @@ func mergeKnown(path, host string, fresh *sorter, forget time.Time, put func(kno
 		}
 		visited := old.visit.learned()
 		if more && next.key == old.key {
-			if next.visit.learned() || !visited {
+			if !visited && !next.visit.learned() {
 				next.entry.Links += old.entry.Links
+			}
+			if !visited || next.visit.learned() {
 				return pass()
 			}
 			if err := advance(); err != nil {
