@@ -39,14 +39,11 @@ func solve(c *Costs, from Plan, apart [][]int, target float64) (r Result, err er
 	if c.Hosts == 0 {
 		return Result{Plan: Plan{}}, nil
 	}
-	steps, parts := 120, []int{20, 4, 1} // a short search is usually enough; the bound tells
-	if c.small() {
-		steps = 400
-	}
+	parts := []int{20, 4, 1} // a short search is usually enough; the bound tells
 	if from != nil {
 		parts = parts[:2]
 	}
-	r.Prices, r.Bound = newDual(c).prove(steps)
+	r.Prices, r.Bound = newDual(c).prove(c.steps())
 	s, err := newSearch(c, r.Prices, from, apart)
 	if err != nil {
 		return r, err
@@ -74,6 +71,7 @@ const spare = 0.0015
 // small reports whether there is time to look at all pairs of hosts.
 func (c *Costs) small() bool { return c.Robots*c.Hosts <= 10_000 }
 
+// steps is the number of steps towards the best prices.
 func (c *Costs) steps() int {
 	if c.small() {
 		return 400
