@@ -147,9 +147,7 @@ func (s *setup) ask(cmd *cobra.Command, lines *bufio.Scanner) (asked int, err er
 // converse asks until an installation can be made. Later questions show the earlier answers.
 func (s *setup) converse(cmd *cobra.Command, in io.Reader) error {
 	host, _ := os.Hostname()
-	if s.address == "" {
-		s.address = "http://" + cmp.Or(host, "127.0.0.1") + ":8080"
-	}
+	s.address = cmp.Or(s.address, "http://"+cmp.Or(host, "127.0.0.1")+":8080")
 	for lines := bufio.NewScanner(in); ; {
 		asked, err := s.ask(cmd, lines)
 		if err != nil {

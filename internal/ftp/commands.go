@@ -3,6 +3,7 @@ package ftp
 import (
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	goftp "goftp.io/server/v2"
@@ -99,10 +100,5 @@ func add[Part any](to map[string]func(*client, string), part func(*client) *Part
 }
 
 func has(words, word string) bool {
-	for w := range strings.FieldsSeq(words) {
-		if w == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(words), word)
 }

@@ -315,11 +315,7 @@ func (c *collector) add(ref string, l Link) {
 // resolve resolves the collected references, and adds their links to the page.
 func (c *collector) resolve() {
 	for _, r := range c.refs {
-		base := r.base
-		if base == nil {
-			base = c.base
-		}
-		c.link(base, r.ref, r.Link)
+		c.link(cmp.Or(r.base, c.base), r.ref, r.Link)
 	}
 }
 

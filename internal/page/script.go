@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -158,10 +159,7 @@ func menuAddress(value string) bool {
 	}
 	path, _, _ := strings.Cut(value, "#")
 	path, _, _ = strings.Cut(path, "?")
-	for _, end := range pageEndings {
-		if len(path) > len(end) && strings.EqualFold(path[len(path)-len(end):], end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pageEndings, func(end string) bool {
+		return len(path) > len(end) && strings.EqualFold(path[len(path)-len(end):], end)
+	})
 }

@@ -1,6 +1,9 @@
 package peer
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // block is a range of addresses that no public server has.
 type block struct {
@@ -85,10 +88,5 @@ func IsPublic(addr netip.Addr) bool {
 			return false
 		}
 	}
-	for _, p := range blocks {
-		if p.Contains(addr) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(blocks, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -4,6 +4,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,12 +26,8 @@ const HeaderRequest = "X-Request-Id"
 // status. If p.Next is set, the answer also has Retry-After. The request's ID is taken from the
 // answer's header.
 func Write(w http.ResponseWriter, p wire.Problem) {
-	if p.Status == 0 {
-		p.Status = http.StatusInternalServerError
-	}
-	if p.Title == "" {
-		p.Title = http.StatusText(p.Status)
-	}
+	p.Status = cmp.Or(p.Status, http.StatusInternalServerError)
+	p.Title = cmp.Or(p.Title, http.StatusText(p.Status))
 	h := w.Header()
 	p.Request = h.Get(HeaderRequest)
 	for _, name := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified"} {
@@ -49,12 +46,7 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 // Error is a problem as a Go error.
 type Error wire.Problem
 
-func (e *Error) Error() string {
-	if e.Detail != "" {
-		return e.Detail
-	}
-	return e.Title
-}
+func (e *Error) Error() string { return cmp.Or(e.Detail, e.Title) }
 
 // New returns an Error. reason is a stable code for programs. detail says what is wrong and what to
 // do.

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -111,9 +112,7 @@ func (s *schemas) object(t reflect.Type) object {
 			case f.Anonymous && name == "" && f.Type.Kind() == reflect.Pointer:
 				add(f.Type.Elem())
 			default:
-				if name == "" {
-					name = f.Name
-				}
+				name = cmp.Or(name, f.Name)
 				property := s.of(f.Type)
 				if doc := f.Tag.Get("doc"); doc != "" && property["$ref"] == nil {
 					property["description"] = doc

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -163,11 +164,7 @@ func addSums(ctx context.Context, tx *sql.Tx, list []Transfer) error {
 // writeSums adds sums to the stored rows, always in the same order, so that two processes cannot
 // deadlock.
 func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Period) error {
-	keys := make([]sumKey, 0, len(sums))
-	for k := range sums {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b sumKey) int {
+	keys := slices.SortedFunc(maps.Keys(sums), func(a, b sumKey) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), strings.Compare(a.direction, b.direction), strings.Compare(a.protocol, b.protocol), strings.Compare(a.who, b.who))
 	})
 	for _, k := range keys {

@@ -6,6 +6,7 @@ package webpage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -96,12 +97,7 @@ func (s *Site) For(r *http.Request) Page {
 func (Page) Full() bool { return false }
 
 // Title returns the archive's name, or "Sheaf" if it has no name.
-func (s *Site) Title() string {
-	if s.Name == "" {
-		return "Sheaf"
-	}
-	return s.Name
-}
+func (s *Site) Title() string { return cmp.Or(s.Name, "Sheaf") }
 
 // SiteName returns the archive's name in the reader's language.
 func (p Page) SiteName() string {

@@ -1,6 +1,7 @@
 package weburl
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -67,12 +68,7 @@ func (u *URL) Hostname() string {
 }
 
 // Port returns the port, or the scheme's default if there is none.
-func (u *URL) Port() string {
-	if u.port != "" {
-		return u.port
-	}
-	return defaultPort(u.scheme)
-}
+func (u *URL) Port() string { return cmp.Or(u.port, defaultPort(u.scheme)) }
 
 // PathQuery returns path and query, as in a request line.
 func (u *URL) PathQuery() string {

@@ -4,6 +4,7 @@ package mailtest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -111,10 +112,7 @@ func (s *Server) To(t testing.TB, address string) (list []Letter) {
 func (s *Server) say(conn net.Conn, verb, line string) (text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text = map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb]
-	if text == "" {
-		text = "250 fine"
-	}
+	text = cmp.Or(map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb], "250 fine")
 	if s.answer != nil {
 		if other := s.answer(verb, line); other != "" {
 			text = other

@@ -2,6 +2,7 @@ package metricstest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,9 +50,7 @@ var Selector = regexp.MustCompile(`\b((?:sheaf|go|process)_\w+|up)\b(?:\{([^}]*)
 func (a *Alert) Series(of Families) map[string]float64 {
 	all := make(map[string]float64)
 	for _, s := range Selector.FindAllStringSubmatch(a.Expr, -1) {
-		for key, value := range of.series(s[1]) {
-			all[key] = value
-		}
+		maps.Copy(all, of.series(s[1]))
 	}
 	return all
 }
@@ -129,9 +128,7 @@ func (s *Story) input() (input []object) {
 			here[`up{job="sheaf"}`] = 1
 		}
 		for name := range names {
-			for key, value := range scene.Metrics.series(name, `job="sheaf"`) {
-				here[key] = value
-			}
+			maps.Copy(here, scene.Metrics.series(name, `job="sheaf"`))
 		}
 		for key := range series {
 			if _, ok := here[key]; !ok {

@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -92,14 +93,7 @@ func write(all []row, asJSON bool) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PAPER\tFIGURE\tWHAT\tPUBLISHED\tOURS\tWHAT DIFFERS")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Paper, r.Figure, r.What, dash(r.Published), r.Ours, r.Differs)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Paper, r.Figure, r.What, cmp.Or(r.Published, "–"), r.Ours, r.Differs)
 	}
 	return w.Flush()
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -98,10 +99,7 @@ func (b *board) wrongRobots(ctx context.Context, p webpage.Page) (all []Failure,
 
 func robotFailures(p webpage.Page, one roster.Robot) (all []Failure) {
 	for _, t := range one.Troubles {
-		why := t.Detail
-		if why == "" {
-			why = p.T("last seen %s", p.Clock(one.Seen))
-		}
+		why := cmp.Or(t.Detail, p.T("last seen %s", p.Clock(one.Seen)))
 		all = append(all, Failure{KindRobot + string(t.Kind), p.T("robot %s: %s", one.Name, troubleName(p, t.Kind)), why, t.Since, pathRobots + "/" + one.Name})
 	}
 	return all

@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,7 @@ var (
 	errLeaves   = errors.New("it redirects to another host")
 )
 
-func (n Network) resolver() Resolver {
-	if n.Resolver == nil {
-		return net.DefaultResolver
-	}
-	return n.Resolver
-}
+func (n Network) resolver() Resolver { return cmp.Or[Resolver](n.Resolver, net.DefaultResolver) }
 
 // record looks for the token in the site's DNS. It returns the record's name.
 func (n Network) record(ctx context.Context, t target, token string) (string, error) {

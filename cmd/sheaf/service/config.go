@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -141,8 +142,5 @@ func (c *Config) check() error {
 
 // database returns the data source of the control database; see db.Open.
 func (c *Config) database() string {
-	if c.Database.URL != "" {
-		return c.Database.URL
-	}
-	return filepath.Join(c.Data, "sheaf.db")
+	return cmp.Or(c.Database.URL, filepath.Join(c.Data, "sheaf.db"))
 }

@@ -24,6 +24,7 @@
 package quorum
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -215,9 +216,7 @@ func (s *server) handle(now time.Time, q request) (a answer, err error) {
 func (s *server) change(f func(*Kept)) error {
 	next := s.kept
 	next.Fences = make(map[string]int64, len(s.kept.Fences)+1)
-	for name, fence := range s.kept.Fences {
-		next.Fences[name] = fence
-	}
+	maps.Copy(next.Fences, s.kept.Fences)
 	f(&next)
 	if err := s.keep(next); err != nil {
 		return err

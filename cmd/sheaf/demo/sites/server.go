@@ -1,6 +1,7 @@
 package sites
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"mime"
@@ -62,8 +63,5 @@ func ContentType(name string) string {
 		return "text/plain"
 	}
 	typ, _, _ := mime.ParseMediaType(mime.TypeByExtension(path.Ext(name)))
-	if typ == "" {
-		return "application/octet-stream"
-	}
-	return typ
+	return cmp.Or(typ, "application/octet-stream")
 }
