@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -199,4 +201,133 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 // together.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/4+1))
+}
+
+// ErrUnknown says that the service does not have a batch.
+var ErrUnknown = errors.New("the service does not have the batch")
+
+// LaterError says how long the service wants the robot to wait.
+type LaterError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *LaterError) Error() string { return fmt.Sprintf("%v; again in %v", e.Err, e.After) }
+func (e *LaterError) Unwrap() error { return e.Err }
+
+// DownError says that a target cannot be used now, for any batch: it cannot be reached, or refuses
+// all robots or this one.
+type DownError struct{ Err error }
+
+func (e *DownError) Error() string { return e.Err.Error() }
+func (e *DownError) Unwrap() error { return e.Err }
+
+// RefusedError says that the service refuses a batch, in an answer without a signature. The receipt
+// decides; only a batch that is too large gets no receipt.
+type RefusedError struct {
+	Reason wire.Reason
+	Err    error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// refusal returns an answer's reason if a service refuses a batch at once for it, and otherwise
+// false: the other reasons only come with the receipt.
+func refusal(reason string) (wire.Reason, bool) {
+	switch r := wire.Reason(reason); r {
+	case wire.ReasonIDReuse, wire.ReasonBadSignature, wire.ReasonTooLarge:
+		return r, true
+	}
+	return "", false
+}
+
+// State is the uploader's progress, for display.
+type State struct {
+	Sending wire.BatchID // the batch that is being sent; empty: none
+	To      string       // name of its target
+	Since   time.Time    // start of this try
+	From    int64        // bytes that the service had at the start, if known
+	Moved   int64        // bytes that the service had or that were sent since
+	Next    time.Time    // when the uploader looks into the spool again, unless a batch comes before
+	Targets []config.TargetState
+	Batches map[wire.BatchID]BatchState // batches in the spool that were tried
+}
+
+// BatchState says what a batch waits for.
+type BatchState struct {
+	Known wire.State // state at the service; empty: the service does not have the batch
+	Error string     // last failure since the last success
+	Next  time.Time  // time of the next step
+}
+
+// show makes State return what the uploader does now.
+func (u *Uploader) show() {
+	s := &State{Sending: u.sending, To: u.to, Since: u.since, Next: u.next, Targets: slices.Clone(u.targets), Batches: make(map[wire.BatchID]BatchState)}
+	for id, p := range u.batches {
+		s.Batches[id] = BatchState{Known: p.known, Error: p.failed, Next: p.due}
+	}
+	u.shown.Store(s)
+}
+
+// State returns the uploader's progress, which the caller must not change. It may be called
+// concurrently with all other methods.
+func (u *Uploader) State() State {
+	s := *u.shown.Load()
+	if s.Sending != "" {
+		s.From, s.Moved = u.from.Load(), u.moved.Load()
+	}
+	return s
+}
+
+// Moved records the position in the batch that is being sent, in bytes. Targets call it while they
+// send. first says that a try begins there.
+func (u *Uploader) Moved(at int64, first bool) {
+	u.moved.Store(at)
+	if first {
+		u.from.Store(at)
+	}
+}
+
+// try sends a batch to a target, and notes how that went.
+func (u *Uploader) try(ctx context.Context, b Spooled, i int) error {
+	to, t := u.opt.Targets[i], &u.targets[i]
+	u.from.Store(0)
+	u.moved.Store(0)
+	u.sending, u.to, u.since = b.ID, to.Name(), time.Now()
+	u.show()
+	err := to.Send(ctx, b)
+	u.sending, u.to = "", ""
+	if err == nil {
+		t.Failures, t.Again, t.Answered = 0, time.Time{}, time.Now()
+	} else {
+		t.Error, t.Failed = err.Error(), time.Now()
+	}
+	u.show()
+	return err
+}
+
+// movingReader reports how much of a batch has been read. Some of it may still lie in the system's
+// buffers.
+type movingReader struct {
+	io.Reader
+	at   int64
+	tell func(at int64, first bool)
+}
+
+// moving returns a reader that begins at position at and reports its position to tell, which may be
+// nil.
+func moving(r io.Reader, at int64, tell func(at int64, first bool)) io.Reader {
+	if tell == nil {
+		return r
+	}
+	tell(at, true)
+	return &movingReader{r, at, tell}
+}
+
+func (m *movingReader) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	m.at += int64(n)
+	m.tell(m.at, false)
+	return n, err
 }
