@@ -1,11 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"sheaf/internal/display"
+	"sheaf/robotd/config"
 )
 
 // Screen says how to format a status for people.
@@ -316,3 +320,118 @@ func precision(d time.Duration) time.Duration {
 	}
 	return p
 }
+
+// reasonsShown is how many reasons of a kind are shown, the most frequent first.
+const reasonsShown = 3
+
+// coverage adds the lines about the cycle's pages.
+func (b *builder) coverage(s *Status) {
+	c := s.Coverage
+	if c == nil {
+		return
+	}
+	b.row("covered", "%s taken, %s unchanged, %s", plural(c.Pages, "page", "pages"), count(c.Unchanged), plural(c.Answers, "other answer", "other answers"))
+	if c.Unverified > 0 {
+		b.row("", "%s of them from servers whose certificate does not verify", count(c.Unverified))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Lost)) {
+		total := int64(0)
+		for _, n := range c.Lost[kind] {
+			total += n
+		}
+		b.row("", "%s %s: %s", count(total), kind, reasons(c.Lost[kind]))
+	}
+	if c.Left > 0 {
+		b.row("", "%s not reached yet: %s", count(c.Left), reasons(c.Why))
+	}
+	if c.Later > 0 {
+		b.row("", "%s put off to later cycles: the window has no room for them", count(c.Later))
+	}
+}
+
+// reasons formats counts by reason, the largest first.
+func reasons(counts map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	var words []string
+	for i, name := range names {
+		if i == reasonsShown {
+			words = append(words, "…")
+			break
+		}
+		words = append(words, fmt.Sprintf("%s %s", count(counts[name]), name))
+	}
+	return strings.Join(words, ", ")
+}
+
+// lost formats counts by kind as "3 refused, 1 failed".
+func lost(l map[string]int64) string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(l)) {
+		words = append(words, fmt.Sprintf("%s %s", count(l[kind]), kind))
+	}
+	if words == nil {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// mostShown is how many failed batches, and how many waiting batches, are shown one by one.
+const mostShown = 3
+
+// uploads adds what is being sent, what the other batches wait for, and why batches and messages
+// have not arrived.
+func (b *builder) uploads(s *Status) {
+	now := b.screen.Now
+	failing, waiting := 0, 0
+	for i := range s.Spool {
+		is := &s.Spool[i]
+		switch {
+		case is.To != "":
+			text := fmt.Sprintf("%s: %s of %s", is.ID, Size(is.Sent), Size(is.Bytes))
+			if is.Bytes > 0 {
+				text += fmt.Sprintf(" (%d %%)", is.Sent*100/is.Bytes)
+			}
+			if is.Rate > 0 {
+				left := time.Duration(float64(is.Bytes-is.Sent) / float64(is.Rate) * float64(time.Second))
+				text += fmt.Sprintf(", %s/s, %s left", Size(is.Rate), span(left))
+			}
+			b.row("sending", "%s, to %s", text, is.To)
+		case is.Error != "":
+			if failing++; failing <= mostShown {
+				b.row("delayed", "%s: %s; again %s", is.ID, told(is.Error), until(is.Next, now))
+			}
+		case waiting == mostShown || is.Next.IsZero():
+		case is.State == "":
+			waiting++
+			b.row("waits", "%s: to be sent %s", is.ID, until(is.Next, now))
+		default:
+			waiting++
+			b.row("waits", "%s: the service has it (%s) and publishes it; asked again %s", is.ID, is.State, until(is.Next, now))
+		}
+	}
+	if failing > mostShown {
+		b.row("", "and %d more", failing-mostShown)
+	}
+	b.failures(s.Targets, "target")
+	b.failures(s.Managers, "manager")
+}
+
+// failures adds the targets or managers that do not work now.
+func (b *builder) failures(ways []config.TargetState, label string) {
+	now := b.screen.Now
+	for _, t := range ways {
+		if t.Failures == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s failed %s, at %s: %s", t.Name, plural(int64(t.Failures), "time", "times"), clock(t.Failed, now), told(t.Error))
+		if t.Again.After(now) {
+			text += "; again " + until(t.Again, now)
+		}
+		b.row(label, "%s", text)
+	}
+}
+
+// told puts an error into one line: joined errors have several.
+func told(err string) string { return strings.ReplaceAll(err, "\n", "; ") }

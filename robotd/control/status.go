@@ -1,6 +1,7 @@
 package control
 
 import (
+	"log/slog"
 	"time"
 
 	"sheaf/internal/wire"
@@ -80,4 +81,23 @@ type Batch struct {
 	Rate  int64     `json:"rate"`            // of this try, in bytes a second
 	Error string    `json:"error,omitempty"` // why it has not arrived
 	Next  time.Time `json:"next,omitzero"`   // time of the next step: sending it, or asking for its receipt
+}
+
+// LogStatistics logs the troubles and how busy the stages are, unless the last minute brought no
+// page and there is no trouble.
+func LogStatistics(s *Status, log *slog.Logger) {
+	if s.Pages.PerMinute == 0 && len(s.Troubles) == 0 {
+		return
+	}
+	args := []any{
+		"pages", s.Pages.Total, "pages_per_minute", s.Pages.PerMinute, "bytes_per_minute", s.Bytes.PerMinute,
+		"visited", s.Visited, "waiting", s.Waiting, "left_out", s.LeftOut,
+	}
+	for _, m := range s.Modules {
+		args = append(args, slog.Group(m.Name, "queue", m.Queue, "per_minute", m.Passed.PerMinute, "each", m.Each.Round(time.Microsecond)))
+	}
+	for _, trouble := range s.Troubles {
+		log.Error("no progress", "reason", trouble)
+	}
+	log.Info("statistics", args...)
 }

@@ -1,7 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/config"
 )
 
@@ -133,4 +138,170 @@ func (t *Tap) Close() error {
 	t.mu.Unlock()
 	t.running.Wait()
 	return err
+}
+
+// consumer is one connection and its queue.
+type consumer struct {
+	conn net.Conn
+	opt  TapOptions
+
+	wake chan struct{} // has an element when there may be something to send
+	room chan struct{} // has an element when something was sent
+
+	mu        sync.Mutex // guards all below
+	queue     [][]byte
+	size      int64
+	behind    bool  // a record was dropped for it: no record waits for it now
+	missed    int64 // records dropped since the last one that was queued
+	dropped   int64
+	finishing time.Time // when the connection is to end; zero: not yet
+	gone      bool
+}
+
+func newConsumer(conn net.Conn, opt TapOptions) *consumer {
+	return &consumer{
+		conn: conn, opt: opt, queue: [][]byte{opt.Start},
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
+}
+
+// offer queues a record, or drops it if there is no room until the given time.
+func (c *consumer) offer(record []byte, until time.Time) {
+	for {
+		queued, wait := c.enqueue(record, until)
+		if queued {
+			loop.Offer(c.wake, struct{}{})
+		}
+		if wait <= 0 {
+			return
+		}
+		loop.Wait(context.Background(), wait, c.room)
+	}
+}
+
+// enqueue queues the record, or returns how long to wait before the next try. If it does neither,
+// the record is dropped.
+func (c *consumer) enqueue(record []byte, until time.Time) (queued bool, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return false, 0
+	}
+	if c.behind && c.size <= c.opt.Buffer/2 {
+		c.behind = false
+	}
+	if fits := c.size == 0 || c.size+int64(len(record)) <= c.opt.Buffer; !fits || c.behind {
+		if wait := time.Until(until); !c.behind && wait > 0 {
+			return false, wait
+		}
+		c.behind = true
+		c.missed++
+		c.dropped++
+		return false, 0
+	}
+	if c.missed > 0 {
+		c.push(gap(c.missed))
+		c.missed = 0
+	}
+	c.push(record)
+	return true, 0
+}
+
+func (c *consumer) push(record []byte) {
+	c.queue = append(c.queue, record)
+	c.size += int64(len(record))
+}
+
+// serve sends records until the consumer leaves, is stuck, or is told to finish.
+func (c *consumer) serve() error {
+	defer c.conn.Close()
+	for { // a consumer that has hung up is noticed at the next record
+		record, finishing := c.next()
+		if record == nil {
+			if !finishing.IsZero() {
+				return nil
+			}
+			<-c.wake
+			continue
+		}
+		if err := c.send(record, finishing); err != nil {
+			return err
+		}
+		c.sent(len(record))
+	}
+}
+
+func (c *consumer) next() (record []byte, finishing time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return nil, c.finishing
+	}
+	record, c.queue = c.queue[0], c.queue[1:]
+	return record, c.finishing
+}
+
+// send writes a record piece by piece. Each piece that is taken counts as progress.
+func (c *consumer) send(record []byte, finishing time.Time) error {
+	for len(record) > 0 {
+		deadline := time.Now().Add(c.opt.Stuck)
+		if !finishing.IsZero() && finishing.Before(deadline) {
+			deadline = finishing
+		}
+		if err := c.conn.SetWriteDeadline(deadline); err != nil {
+			return err
+		}
+		n, err := c.conn.Write(record[:min(len(record), 64<<10)])
+		if err != nil {
+			return err
+		}
+		record = record[n:]
+	}
+	return nil
+}
+
+// sent makes room in the queue. A record counts until it is sent, so at most the buffer is held.
+func (c *consumer) sent(n int) {
+	c.mu.Lock()
+	c.size = max(0, c.size-int64(n)) // the start of the stream was not counted
+	c.mu.Unlock()
+	loop.Offer(c.room, struct{}{})
+}
+
+// finish ends the connection at the given time, or when the queue is empty.
+func (c *consumer) finish(at time.Time) {
+	c.mu.Lock()
+	c.finishing = at
+	c.mu.Unlock()
+	_ = c.conn.SetWriteDeadline(at) // serve gets the error of a write under way
+	loop.Offer(c.wake, struct{}{})
+}
+
+func (c *consumer) end() (dropped int64) {
+	c.mu.Lock()
+	c.gone = true
+	defer loop.Offer(c.room, struct{}{})
+	defer c.mu.Unlock()
+	return c.dropped
+}
+
+func (c *consumer) lost() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropped
+}
+
+// gap returns the record that stands for n dropped records.
+func gap(n int64) []byte {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	body := fmt.Sprintf("dropped: %d\r\n", n)
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	fmt.Fprintf(z, "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%x-%x-%x-%x-%x>\r\nWARC-Date: %s\r\n"+
+		"Content-Type: application/warc-fields\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n",
+		id[:4], id[4:6], id[6:8], id[8:10], id[10:], time.Now().UTC().Format("2006-01-02T15:04:05Z"), len(body), body)
+	_ = z.Close() // to memory
+	return out.Bytes()
 }
