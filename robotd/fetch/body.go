@@ -9,7 +9,12 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
+
+	"sheaf/archive"
+	"sheaf/archive/deflate"
 )
 
 // Bodies are kept in memory up to maxInMemory each and maxOfAll together. Other bodies go to
@@ -129,3 +134,122 @@ func (s *spool) close() error {
 type nopCloser struct{ io.ReadSeeker }
 
 func (nopCloser) Close() error { return nil }
+
+// buffers lends memory for bodies, in a few sizes. Returned buffers are kept for the next body, up
+// to maxIdle bytes. A sync.Pool would drop them at every second garbage collection, and a robot
+// with little memory has several collections a second.
+type buffers struct {
+	mu   sync.Mutex // guards all below
+	free [len(bufferSizes)][][]byte
+	idle int // bytes in free
+}
+
+// maxIdle is how many bytes of unused buffers are kept.
+const maxIdle = 1 << 20
+
+// bufferSizes are the sizes of buffers that are kept.
+var bufferSizes = [...]int{4 << 10, 8 << 10, 12 << 10, 16 << 10, 24 << 10, 32 << 10, 48 << 10, 64 << 10}
+
+// bufferSize returns the size of the smallest buffer for n bytes.
+func bufferSize(n int) int {
+	for _, size := range bufferSizes {
+		if n <= size {
+			return size
+		}
+	}
+	return n
+}
+
+// get returns an empty buffer of a size that bufferSize returned.
+func (b *buffers) get(size int) []byte {
+	if i := slices.Index(bufferSizes[:], size); i >= 0 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if last := len(b.free[i]) - 1; last >= 0 {
+			buf := b.free[i][last]
+			b.free[i][last] = nil
+			b.free[i] = b.free[i][:last]
+			b.idle -= size
+			return buf
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// put takes back a buffer that is no longer used.
+func (b *buffers) put(buf []byte) {
+	i := slices.Index(bufferSizes[:], cap(buf))
+	if i < 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.idle+cap(buf) <= maxIdle {
+		b.free[i] = append(b.free[i], buf[:0])
+		b.idle += cap(buf)
+	}
+}
+
+// packedBody receives the deflated body of a page that another machine has fetched.
+type packedBody struct {
+	atMost
+	body *spool
+}
+
+// errTooLong is why a packedBody refuses bytes: no body of the fetcher deflates to so many.
+var errTooLong = errors.New("more bytes than a page may have")
+
+// newPacked returns an empty body. unpack or Close must be called.
+func (f *Fetcher) newPacked() *packedBody {
+	body := f.newSpool(-1)
+	body.sum = nil
+	return &packedBody{atMost{body, f.opt.MaxBody + f.opt.MaxBody>>10 + 1<<10}, body} // at worst, blocks store 64 KiB with 5 bytes more
+}
+
+// Close drops what has come.
+func (p *packedBody) Close() error { return p.body.close() }
+
+// unpack completes the response of another machine with its body. It verifies that the body has the
+// response's size and digest. After an error, the response has no body.
+func (f *Fetcher) unpack(resp *Response, p *packedBody) error {
+	if resp.Size < 0 || resp.Size > f.opt.MaxBody {
+		return errors.Join(errTooLong, p.Close())
+	}
+	resp.body, resp.packed = f.newSpool(resp.Size), p.body
+	inflater := f.inflate.Get().(*deflate.Inflater)
+	defer f.inflate.Put(inflater)
+	err := inflater.Inflate(&atMost{resp.body, resp.Size}, p.body.open())
+	switch got := resp.body.digest(); {
+	case err != nil:
+	case resp.body.size != resp.Size:
+		err = fmt.Errorf("the body has %d bytes, not %d", resp.body.size, resp.Size)
+	case got != resp.Digest:
+		err = fmt.Errorf("the body's digest is %s, not %.100q", got, resp.Digest)
+	}
+	if err != nil {
+		err = errors.Join(err, resp.Close())
+		resp.body, resp.packed = nil, nil
+	}
+	return err
+}
+
+// atMost passes on a number of bytes, and refuses more.
+type atMost struct {
+	to   io.Writer
+	left int64
+}
+
+func (e *atMost) Write(b []byte) (int, error) {
+	if e.left -= int64(len(b)); e.left < 0 {
+		return 0, errTooLong
+	}
+	return e.to.Write(b)
+}
+
+// Deflated returns the body as another machine has deflated it; nil: it was fetched here.
+func (r *Response) Deflated() *archive.Deflated {
+	if r.packed == nil {
+		return nil
+	}
+	return &archive.Deflated{Blocks: r.packed.open(), Size: r.packed.size, Body: r.Size}
+}

@@ -2,9 +2,12 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -272,4 +275,126 @@ func (f *Fetcher) check(addr netip.Addr) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", addr, errRefused)
+}
+
+// Source gets pages: a Fetcher by itself, a Head by its hands.
+type Source interface {
+	Get(ctx context.Context, req Request) (*Response, error)
+	Run() Session
+}
+
+// Session is a run at a Source, as Run is at a Fetcher.
+type Session interface {
+	Get(ctx context.Context, req Request) (*Response, error)
+	Live() bool
+	Close()
+}
+
+// Run fetches pages of one host, one after another, over one connection, as long as the server
+// keeps it (Keep-Alive or HTTP/2). It must not be used concurrently.
+type Run struct {
+	f    *Fetcher
+	conn *connection // nil before the first page, and once the server has closed it
+	host string      // scheme and authority that conn leads to
+	over bool        // the connection is closed, and no second one is made
+}
+
+// errRunOver means that the run has no connection for the page: it is closed, or leads to another
+// host.
+var errRunOver = errors.New("the server has closed the connection")
+
+// Run begins a run. Close must be called.
+func (f *Fetcher) Run() Session { return &Run{f: f} }
+
+// Get fetches the next page of the run. If the server has closed the connection meanwhile, the
+// error's kind is Over: no request was sent, and the page may be fetched in another run.
+func (r *Run) Get(ctx context.Context, req Request) (*Response, error) {
+	return r.f.timed(ctx, req, r)
+}
+
+// Live reports whether the connection can carry another page.
+func (r *Run) Live() bool { return r.conn != nil }
+
+// Close ends the run and closes its connection. It may be called again.
+func (r *Run) Close() {
+	if r.conn != nil {
+		r.f.close(r.conn)
+		r.conn = nil
+	}
+	r.over = true
+}
+
+// connection returns the connection of the run, or makes the first one; used tells which. A nil Run
+// makes one for a single fetch.
+func (r *Run) connection(ctx context.Context, f *Fetcher, u *weburl.URL, req Request) (c *connection, used bool, err error) {
+	if r == nil {
+		c, err = f.connect(ctx, u, req.Addr)
+		return c, false, err
+	}
+	if c = r.conn; c != nil && r.host == origin(u) {
+		r.conn = nil
+		c.wire.in.Store(0)
+		c.wire.out.Store(0)
+		return c, true, nil
+	}
+	if r.over || r.conn != nil {
+		return nil, true, errRunOver
+	}
+	r.over = true // no second connection is made
+	if c, err = f.connect(ctx, u, req.Addr); err == nil {
+		c.again = true
+	}
+	return c, false, err
+}
+
+func (r *Run) keep(c *connection, u *weburl.URL) {
+	r.conn, r.host = c, origin(u)
+}
+
+func origin(u *weburl.URL) string { return u.Scheme() + "://" + u.Host() }
+
+// What is wrong with a server's certificate: values of Response.Certificate.
+const (
+	CertExpired    = "expired"     // or not valid yet
+	CertHost       = "host"        // it is for another host
+	CertSelfSigned = "self-signed" // it is signed by itself
+	CertIncomplete = "incomplete"  // the server does not send the certificates that lead to an authority
+	CertAuthority  = "authority"   // the authority is unknown
+	CertInvalid    = "invalid"     // anything else
+)
+
+// wrongWith verifies the certificates of a server, and returns one of the Cert constants; empty:
+// they are valid.
+func wrongWith(shown tls.ConnectionState, name string, roots *x509.CertPool) string {
+	if len(shown.PeerCertificates) == 0 {
+		return CertInvalid
+	}
+	leaf, others := shown.PeerCertificates[0], x509.NewCertPool()
+	for _, c := range shown.PeerCertificates[1:] {
+		others.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: others})
+	var (
+		invalid x509.CertificateInvalidError
+		host    x509.HostnameError
+		unknown x509.UnknownAuthorityError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return CertExpired
+	case errors.As(err, &host):
+		return CertHost
+	case !errors.As(err, &unknown):
+		return CertInvalid
+	}
+	last := shown.PeerCertificates[len(shown.PeerCertificates)-1]
+	switch {
+	case !bytes.Equal(last.RawIssuer, last.RawSubject):
+		return CertIncomplete
+	case last == leaf:
+		return CertSelfSigned
+	}
+	return CertAuthority
 }
