@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // TestRobotsTxtThatBreaksOff: what a robots.txt that did not come whole forbids further down is not
@@ -207,5 +210,110 @@ func TestLongFileIsKnown(t *testing.T) {
 	})
 	if !sent["1.bin"] || !sent["3.html"] {
 		t.Errorf("the second night asks whether a file has changed: %v", sent)
+	}
+}
+
+// What becomes of a host by what its robots.txt answers, redirects included.
+func TestRobotsAnswers(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	w := newWeb(t, "127.43.0.1", 3, 9, 2)
+	redirect := func(to string) *answer { return &answer{http.StatusFound, http.Header{"Location": {to}}, nil} }
+	text := func(body string) *answer {
+		return &answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(body)}
+	}
+	const deny = "User-agent: *\nDisallow: /\n"
+	w.tell(func(host, uri string, hit int) *answer {
+		switch host + uri {
+		case "h0.web.test/robots.txt":
+			return &answer{http.StatusNotFound, nil, nil}
+		case "h1.web.test/robots.txt":
+			return &answer{http.StatusInternalServerError, nil, nil}
+		case "h2.web.test/robots.txt":
+			return redirect("http://nowhere.test:" + w.port + "/robots.txt")
+		case "h3.web.test/robots.txt":
+			return redirect("/robots.txt")
+		case "h4.web.test/robots.txt":
+			return redirect(w.url("h5.web.test", "/robots.txt"))
+		case "h5.web.test/robots.txt":
+			return text(deny)
+		case "h6.web.test/robots.txt":
+			return text(strings.Repeat("# filler\n", 60_000) + deny)
+		case "h7.web.test/robots.txt":
+			return &answer{http.StatusForbidden, nil, nil}
+		case "h8.web.test/robots.txt":
+			return text("User-agent: otherbot\nDisallow: /\nUser-agent: Sheaf-RobotD/9\nDisallow: /1.html\n")
+		}
+		return nil
+	})
+	cfg := testConfig(t, newService(t, w.seeds()...), nil)
+	cfg.Interval = 300 * time.Microsecond // a host that fails is given up after some thousand of them
+	cfg.Network.Resolver = w.names.LocalAddr().String()
+	if err := Run(t.Context(), cfg, testLog(t)); err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{"h0": 1, "h1": 0, "h2": 0, "h3": 1, "h4": 0, "h5": 0, "h6": 1, "h7": 1, "h8": 0} {
+		if n := w.fetched(host+".web.test", "/1.html"); n != want {
+			t.Errorf("%s: /1.html was fetched %d times, want %d", host, n, want)
+		}
+	}
+	if n := w.fetched("h8.web.test", "/"); n != 1 {
+		t.Errorf("h8: the page that is not forbidden was fetched %d times", n)
+	}
+	if n := w.fetched("h3.web.test", "/robots.txt"); n != 1+5 {
+		t.Errorf("h3: robots.txt was asked for %d times, want one and five redirects", n)
+	}
+	w.check(cfg.Interval)
+}
+
+// zeros is endless.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestZerosDoNotCostABatch: a site answers with more zeros than the service lets a host's part of a
+// batch decode to. The page is cut and counted, the batch is verified as ingest does it, other
+// pages come whole, and the page is not taken for one that is known.
+func TestZerosDoNotCostABatch(t *testing.T) {
+	testkit.Long(t) // it stores and verifies some 320 MiB
+	t.Parallel()
+	const size, host = wire.Grace + 80<<20, "www.zeros.test"
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			linkTo(w, 3)
+		case "/0.html":
+			w.Header().Set("ETag", `"zeros"`)
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = io.CopyN(w, zeros{}, size)
+		case "/robots.txt":
+			http.NotFound(w, r)
+		default:
+			_, _ = io.WriteString(w, "page "+r.URL.Path)
+		}
+	}))
+	t.Cleanup(web.Close)
+	s := newService(t, "http://"+host+"/")
+	cfg := testConfig(t, s, map[string]string{host: web.Listener.Addr().String()})
+	cfg.Page.MaxBytes, cfg.Batch.Level = wire.MaxBody, 1 // zeros deflate best by this level
+	r, err := New(cfg, testLog(t))
+	testkit.Must(t, err)
+	defer r.Close()
+	testkit.Must(t, r.Cycle(t.Context()))
+	front, err := r.records.Frontier.Host(host)
+	testkit.Must(t, err)
+	if v, known, err := front.Visit("http://" + host + "/0.html"); err != nil || known && (v.ETag != "" || v.Digest != "") {
+		t.Errorf("the page that was cut is known as %+v, %v", v, err)
+	}
+	testkit.Must(t, r.Drain(t.Context())) // the service verifies it
+	cells := s.cells(0, host)
+	zero := cells["http://"+host+"/0.html"]
+	if zero.Kind != archive.Page || zero.Truncated != "length" || zero.BodyLen < wire.Grace/2 || zero.BodyLen >= size || len(cells) != 4 {
+		t.Errorf("%d pages; %d bytes of %d were kept, truncated %q", len(cells), zero.BodyLen, int64(size), zero.Truncated)
+	}
+	for _, c := range s.batches[0].manifest.Coverage {
+		if c.Host == host && (c.Truncated["length"] != 1 || c.Collected != 4) {
+			t.Errorf("%+v", c)
+		}
 	}
 }
