@@ -9,6 +9,25 @@ import (
 	"sheaf/internal/db"
 )
 
+// Load is the work of one robot.
+type Load struct {
+	Robot  string
+	Hosts  int64
+	MS     float64 // expected transfer time of a night, in ms
+	Slow   float64 // ms that the robot takes where the median robot takes 1 ms
+	Shares bool    // its program can collect a share of a host's URLs
+	Silent bool    // nothing is heard of it now
+}
+
+// loads are the robots' known loads at one generation and one plan. They are kept from one
+// transaction to the next, because summing them up reads every assignment. The load of a robot that
+// lost a host is not kept. If another process has made a generation or a plan since, the next
+// transaction sums up anew.
+type loads struct {
+	generation, planned int64
+	robots              []*Load // must not be changed
+}
+
 // with returns the time that the robot is expected to take if it gets the group.
 func (l *Load) with(g group) float64 { return l.MS + g.weight*l.Slow }
 

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -201,4 +202,147 @@ func (c *Costs) Bound(h Halves, price []float64, apart [][]int) float64 {
 	alone := make([]float64, workers())
 	single.rows(func(w, _ int, ms []float64) { alone[w] = max(alone[w], slices.Min(ms)) })
 	return max(bound, slices.Max(alone), longestApart(single, apart))
+}
+
+// apartBound returns by how much the bound of overAll rises because items of one set must be at
+// different robots. The k items of a set cost at least as much as its cheapest item costs at the k
+// cheapest robots.
+func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
+	counted := map[int]bool{}
+	for _, set := range apart {
+		if slices.ContainsFunc(set, func(n int) bool { return counted[n] }) {
+			continue // only one of two sets may count a common item
+		}
+		for _, n := range set {
+			counted[n] = true
+		}
+		at, alone := cheapestOf(c, set), 0.0
+		for i := range at {
+			at[i] *= price[i]
+		}
+		slices.Sort(at)
+		for _, n := range set {
+			ms := cheapestOf(c, []int{n})
+			for i := range ms {
+				ms[i] *= price[i]
+			}
+			alone += slices.Min(ms)
+		}
+		together := 0.0
+		for k := range set {
+			together += at[k]
+		}
+		more += max(0, together-alone)
+	}
+	return more
+}
+
+// longestApart returns a lower bound on the makespan: of k items of a set, one goes to a robot
+// that is not among the k-1 cheapest ones.
+func longestApart(c *Costs, apart [][]int) (most float64) {
+	for _, set := range apart {
+		at := cheapestOf(c, set)
+		slices.Sort(at)
+		most = max(most, at[len(set)-1])
+	}
+	return most
+}
+
+// cheapestOf returns for each robot the cost of the set's cheapest item.
+func cheapestOf(c *Costs, set []int) []float64 {
+	least, ms := slices.Repeat([]float64{math.Inf(1)}, c.Robots), make([]float64, c.Robots)
+	for _, n := range set {
+		clear(ms)
+		c.row(n, ms)
+		for i, cost := range ms {
+			if cost < least[i] && (c.excluded == nil || !c.excluded(i, n)) {
+				least[i] = cost
+			}
+		}
+	}
+	return least
+}
+
+// samplePrices finds prices from a sample of the hosts, before candidates are chosen. At the first
+// prices, robots that are near to all hosts are dear. Then each step divides other hosts among the
+// robots at which they cost about the least, and raises the prices of robots that have got too
+// much.
+func (c *Costs) samplePrices() []float64 {
+	const steps, sample = 100, 2000
+	price, sum, loads := c.reciprocals(sample), make([]float64, c.Robots), make([]float64, c.Robots)
+	ms, parts, random := make([]float64, c.Robots), make([]float64, c.Robots), rand.New(rand.NewPCG(3, uint64(c.Hosts)))
+	for step := range steps {
+		clear(loads)
+		for range sample {
+			j := random.IntN(c.Hosts)
+			clear(ms)
+			c.row(j, ms)
+			c.divide(ms, price, parts)
+			for i, part := range parts {
+				if part > 0 {
+					loads[i] += part * ms[i]
+				}
+			}
+		}
+		if c.stopped() != nil || !raise(price, loads, rateAt(4+step)) {
+			break
+		}
+		for i, p := range price {
+			if step >= steps/2 {
+				sum[i] += math.Log(p)
+			}
+		}
+	}
+	for i := range price {
+		price[i] = math.Exp(sum[i] / (steps - steps/2))
+	}
+	return price
+}
+
+// reciprocals returns prices by robot: the less the sampled hosts cost at a robot, the higher its
+// price. sample is the number of these hosts.
+func (c *Costs) reciprocals(sample int) []float64 {
+	logs, ms, price := make([]float64, c.Robots), make([]float64, c.Robots), make([]float64, c.Robots)
+	for j := 0; j < c.Hosts; j += max(1, c.Hosts/sample) {
+		clear(ms)
+		c.row(j, ms)
+		for i, cost := range ms {
+			logs[i] += math.Log(min(max(cost, 1e-3), 1e12)) // also for 0 and +Inf
+		}
+	}
+	least, total := slices.Min(logs), 0.0
+	for i, l := range logs {
+		price[i] = math.Exp(-(l - least) / float64(min(sample, c.Hosts)))
+		total += price[i]
+	}
+	for i := range price {
+		price[i] /= total
+	}
+	return price
+}
+
+// divide divides a host among the robots at which it costs about the least at the prices. ms are
+// its costs by robot. It fills in parts, which add up to 1, or to 0 if no robot can have the host.
+func (c *Costs) divide(ms, price, parts []float64) {
+	least := math.Inf(1)
+	for i, p := range price {
+		least = min(least, ms[i]*p)
+	}
+	total := 0.0
+	for i, p := range price {
+		part := 1.0
+		if priced := ms[i] * p; priced > least {
+			part = least / priced
+		}
+		part *= part
+		part *= part
+		part *= part
+		if parts[i] = part * part; math.IsInf(ms[i], 1) { // a robot that costs a tenth more gets a fifth as much
+			parts[i] = 0
+		}
+		total += parts[i]
+	}
+	for i := range parts {
+		parts[i] /= max(total, 1e-300)
+	}
 }

@@ -5,9 +5,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
 )
@@ -214,4 +217,172 @@ func keepEnds(ctx context.Context, t *assign.Tx, ends []RobotEnd) error {
 		}
 	}
 	return nil
+}
+
+// Outlook says when a robot is to end its night by the last plan.
+type Outlook struct {
+	RobotEnd
+	At time.Time `json:"at,omitzero"` // by the known hours of its window; zero: not within a month
+}
+
+// outlooks returns the outlooks of the robots that take part, by name.
+func (l *Leveller) outlooks(ctx context.Context, now time.Time) ([]Outlook, error) {
+	now = now.In(l.opt.Zone)
+	return db.List(ctx, l.db, func(rows *sql.Rows, o *Outlook) error {
+		var phase wire.Phase
+		var worked float64
+		var hours week
+		if err := rows.Scan(&o.Robot, &o.MS, &o.Binds, &o.Host, &phase, &worked, &hours); err != nil {
+			return err
+		}
+		from, coming := hours.night(phase, now)
+		left := o.MS
+		if !coming {
+			left = max(0, o.MS-worked)
+		}
+		o.At, _ = hours.end(from, time.Duration(left*float64(time.Millisecond)))
+		return nil
+	}, `
+		SELECT p.robot, p.predicted, p.binds, p.host, COALESCE(b.phase, ''), COALESCE(b.worked, 0), COALESCE(b.week, '')
+		FROM paces p JOIN robots r ON r.name = p.robot LEFT JOIN heartbeats b ON b.robot = p.robot
+		WHERE r.subscribed = 1 AND r.lapsed = 0 AND p.binds <> '' ORDER BY p.robot`)
+}
+
+// opens returns the next time at which the window opens after being shut, or the time now if no
+// hour is known to be shut.
+func (w week) opens(now time.Time) time.Time {
+	at, shut := now, false
+	for range hoursOfWeek {
+		switch {
+		case !w.open(hourOfWeek(at)):
+			shut = true
+		case shut:
+			return at
+		}
+		at = at.Truncate(time.Hour).Add(time.Hour)
+	}
+	return now
+}
+
+// night returns the time at which a robot in a phase goes on with its hosts. coming is true if that
+// is in its next night, and false if the robot is in a night now.
+func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming bool) {
+	if phase == wire.PhaseIdle || phase == wire.PhaseResting {
+		return w.opens(now), true
+	}
+	return now, false
+}
+
+const (
+	weekdayNights = 14 // a robot's weekdays are told apart after so many nights
+	weekdayMost   = 2  // largest factor between a weekday and the mean
+)
+
+// readWeekday reads each robot's weekday factor: its transfer time on the weekday of its night, as
+// a multiple of its mean. For a robot that has ended its night, that is the weekday on which its
+// window next opens. Paper 001 (table 8) saw weekdays differ by 2.9.
+func (s *snapshot) readWeekday(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	s.weekday = make([]float64, len(s.robots))
+	for i := range s.weekday {
+		s.weekday[i] = 1
+	}
+	night := make([]int, len(s.robots)) // by robot: the weekday of its night; 0 is Monday
+	for i := range night {
+		night[i] = hourOfWeek(now) / 24
+	}
+	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var robot string
+		var phase wire.Phase
+		var hours week
+		err := rows.Scan(&robot, &phase, &hours)
+		if i, ok := s.robot(robot); ok && err == nil {
+			from, _ := hours.night(phase, now)
+			night[i] = hourOfWeek(from) / 24
+		}
+		return err
+	}, `SELECT robot, phase, week FROM heartbeats`)
+	if err != nil {
+		return err
+	}
+	type total struct{ bytes, ms float64 }
+	all, tonight := make([]total, len(s.robots)), make([]total, len(s.robots))
+	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var robot string
+		var day int
+		var of total
+		err := rows.Scan(&robot, &day, &of.bytes, &of.ms)
+		if i, ok := s.robot(robot); ok && err == nil {
+			all[i].bytes, all[i].ms = all[i].bytes+of.bytes, all[i].ms+of.ms
+			if day == night[i] {
+				tonight[i] = of
+			}
+		}
+		return err
+	}, `
+		SELECT t.robot, t.hour / 24, SUM(t.bytes), SUM(t.ms) FROM rates t
+		WHERE (SELECT COUNT(*) FROM nights n WHERE n.robot = t.robot) >= ? GROUP BY t.robot, t.hour / 24`, weekdayNights)
+	for i, mean := range all {
+		if on := tonight[i]; mean.bytes > 0 && mean.ms > 0 && on.bytes > 0 && on.ms > 0 {
+			factor := on.ms / on.bytes / (mean.ms / mean.bytes)
+			s.weekday[i] = math.Max(1.0/weekdayMost, math.Min(weekdayMost, factor))
+		}
+	}
+	return err
+}
+
+// work is what robots have done in their cycles, and what they have begun.
+type work struct {
+	busy []float64 // by robot: expected ms until the hosts that it has begun are done
+	pace []float64 // by robot: time that its hosts took, as a multiple of the expected time; 1 if that is not known
+}
+
+// workOf sums up the progress of some of the snapshot's robots. It knows nothing of the others.
+func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w work, err error) {
+	n := len(s.robots)
+	w = work{make([]float64, n), slices.Repeat([]float64{1}, n)}
+	expected, inHand := make([]float64, n), make([]float64, n)
+	took, spent := make([]float64, n), make([]float64, n)
+	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var robot, state string
+		var weight, ms, all float64
+		if err := rows.Scan(&robot, &state, &weight, &ms, &all); err != nil {
+			return err
+		}
+		i, ok := s.robot(robot)
+		if !ok {
+			return nil
+		}
+		spent[i] = all
+		if state == "done" {
+			expected[i], took[i] = weight*s.slow[i], ms
+		} else {
+			inHand[i] = weight * s.slow[i]
+		}
+		return nil
+	}, `
+		SELECT d.robot, d.state, SUM(COALESCE(h.weight, (SELECT typical FROM plans))), SUM(d.ms), MAX(b.ms)
+		FROM progress d JOIN hosts h ON h.name = d.host JOIN heartbeats b ON b.robot = d.robot
+		WHERE d.robot IN `+db.Tuple(len(robots))+` GROUP BY d.robot, d.state`, db.Args(robots)...)
+	if err != nil {
+		return w, fmt.Errorf("progress: %w", err)
+	}
+	for i := range n {
+		if expected[i] > 0 && took[i] > 0 {
+			w.pace[i] = took[i] / expected[i]
+		}
+		w.busy[i] = max(0, inHand[i]*w.pace[i]-max(0, spent[i]-took[i]))
+	}
+	return w, nil
+}
+
+// ends returns the ms from now until each robot has finished the hosts that it has begun and the
+// groups that the plan gives it.
+func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
+	end := slices.Clone(w.busy)
+	for n, i := range plan {
+		if i >= 0 {
+			end[i] += c.At(i, n) * w.pace[i]
+		}
+	}
+	return end
 }
