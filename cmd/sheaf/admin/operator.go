@@ -1,299 +1,151 @@
 package admin
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"slices"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
-	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/commandline"
-	"sheaf/internal/display"
+	"sheaf/internal/operators"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
 )
 
-// OperatorFlags adds the flags for finding the service to an operators' command.
-func OperatorFlags(cmd *cobra.Command) *cobra.Command {
-	f := cmd.PersistentFlags()
-	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
-	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
-	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given (default "+PackagedConfig+", if it can be read and neither is given)")
-	f.String("token", "", "the operators' token, if the data directory is on another machine (default $SHEAF_TOKEN)")
-	f.String("operator", os.Getenv("SHEAF_OPERATOR"), "an operator's name, instead of the token (SHEAF_OPERATOR); the password is in SHEAF_OPERATOR_PASSWORD")
-	f.Bool("json", false, "print JSON")
-	return cmd
-}
-
-func envOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
-}
-
-// SettingsFile returns the settings file that --config names or, if nothing else names a service,
-// the package's file; "" if there is neither.
-func SettingsFile(cmd *cobra.Command) string {
-	file, _ := cmd.Flags().GetString("config")
-	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
-	if file == "" && !given {
-		file = packagedSettings()
-	}
-	return file
-}
-
-// LoadSettings loads the service's settings from a file. For the package's file it first sets the
-// environment of the package's unit.
-func LoadSettings(file string, overrides map[string]any) (service.Config, error) {
-	unread := useEnvironment(file)
-	cfg, err := service.Load(file, overrides)
-	if err != nil {
-		err = errors.Join(err, unread)
-	}
-	return cfg, err
-}
-
-// whichService returns the service's address and its data directory. It takes them from the flags,
-// or else from the settings file, or else from the environment.
-func whichService(cmd *cobra.Command) (url, data string, err error) {
-	url, _ = cmd.Flags().GetString("url")
-	data, _ = cmd.Flags().GetString("data")
-	file := SettingsFile(cmd)
-	if file == "" {
-		return url, data, nil
-	}
-	cfg, err := LoadSettings(file, nil)
-	if err != nil {
-		return "", "", err
-	}
-	if !cmd.Flags().Changed("url") {
-		url = cfg.URL()
-	}
-	if !cmd.Flags().Changed("data") {
-		data = cfg.Data
-	}
-	return url, data, nil
-}
-
-// action is the work of a command that calls a service.
-type action func(cmd *cobra.Command, c *client.Client, args []string) error
-
-// AsOperator returns a command's function that calls run with an operator's client of the service.
-func AsOperator(run action) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		address, data, err := whichService(cmd)
-		if err != nil {
-			return err
-		}
-		var token, password string
-		name, _ := cmd.Flags().GetString("operator")
-		if name != "" {
-			if password = os.Getenv("SHEAF_OPERATOR_PASSWORD"); password == "" {
-				return fmt.Errorf("no password of operator %s: set SHEAF_OPERATOR_PASSWORD", name)
-			}
-		} else {
-			given, _ := cmd.Flags().GetString("token")
-			if token = cmp.Or(given, os.Getenv("SHEAF_TOKEN")); token == "" {
-				if token, err = service.ReadToken(data); err != nil {
-					return fmt.Errorf("no operators' token: %w; give the service's --data directory or --config file, or --token", err)
-				}
-			}
-		}
-		c, err := client.Operator(address, token)
-		if err != nil {
-			return fmt.Errorf("--url: %w", err)
-		}
-		c.User, c.Password = name, password
-		return Explain(run(cmd, c, args))
-	}
-}
-
-// Explain adds advice to an error that says that the service cannot be reached.
-func Explain(err error) error {
-	if _, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
-	}
-	return err
-}
-
-// asks returns a command that asks for an operation. Its arguments are the variables of the
-// operation's path. show writes the answer for people; nil: nothing is written.
-func asks[In, Out any](use, short string, op route.Op[In, Out], show func(w io.Writer, answer Out)) *cobra.Command {
-	return asking(&cobra.Command{Use: use, Short: short}, op, new(In), "", show)
-}
-
-// asking makes cmd ask for an operation, as asks does. fields are the fields of the request that
-// are flags: see commandline.Flags. The command's PreRunE sets the request's other fields.
-func asking[In, Out any](cmd *cobra.Command, op route.Op[In, Out], in *In, fields string, show func(w io.Writer, answer Out)) *cobra.Command {
-	commandline.Flags(cmd, in, fields)
-	cmd.RunE = asCaller(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		op.Name(in, args)
-		if show == nil {
-			return tell(cmd, c, op, *in)
-		}
-		return ask(cmd, c, op, *in, show)
+func OperatorCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{
+		Use:   "operator",
+		Short: "Add, change, list and remove operators, who run the service by name",
+		Long: `Add, change, list and remove operators, who run the service by name. A viewer sees everything, an
+operator does the daily work, and an admin also looks after operators, releases and backups, and
+deletes. The token in the data directory has the role admin.`,
 	})
+	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), asks("ls", "List the operators", operators.List, func(w io.Writer, list operators.OperatorList) {
+		operatorTable(w, list.Operators...)
+	}), asks("rm NAME", "Remove an operator, whose sessions end", operators.Remove, nil))
 	return cmd
 }
 
-// asCaller is AsOperator or, if the command has no flags for operators, asConsumer.
-func asCaller(run action) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Lookup("operator") == nil {
-			return asConsumer(run)(cmd, args)
-		}
-		return AsOperator(run)(cmd, args)
-	}
+func operatorAddCommand() *cobra.Command {
+	var wanted operators.NewOperator
+	cmd := asking(&cobra.Command{
+		Use:   "add NAME",
+		Short: "Add an operator, and print the password",
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			wanted.Name = args[0]
+			return readPassword(cmd, &wanted.Password)
+		},
+	}, operators.Create, &wanted, "role="+string(operators.Viewer), printOperator)
+	passwordFlag(cmd, &wanted.Password, "the password (default a random one)")
+	return cmd
 }
 
-// each makes cmd ask for an operation on each of its arguments. It goes on after an error, and
-// returns all errors.
-func each(cmd *cobra.Command, op route.Op[string, route.None]) *cobra.Command {
-	cmd.RunE = asCaller(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		var errs []error
-		for _, name := range args {
-			if err := tell(cmd, c, op, name); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+func printOperator(w io.Writer, o operators.NewOperator) {
+	fmt.Fprintf(w, "operator %s\nrole     %s\npassword %s\n", o.Name, o.Role, o.Password)
+}
+
+func operatorSetCommand() *cobra.Command {
+	return asking(&cobra.Command{Use: "set NAME", Short: "Change an operator's role, or suspend an operator and end the sessions"},
+		operators.Modify, new(route.At[operators.OperatorChange]), "role suspended", func(w io.Writer, now operators.NewOperator) {
+			operatorTable(w, now.Operator)
+		})
+}
+
+func operatorPasswordCommand() *cobra.Command {
+	var password string
+	cmd := &cobra.Command{
+		Use:   "password [NAME]",
+		Short: "Change your password or, as an admin, another operator's",
+		Long: `Change your password, with --operator, or, as an admin, the password of the operator NAME. The sessions
+that began with the old password end.`,
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := readPassword(cmd, &password); err != nil {
+				return err
 			}
+			if len(args) == 1 {
+				change := operators.OperatorChange{Password: &password}
+				return ask(cmd, c, operators.Modify, route.At[operators.OperatorChange]{Name: args[0], Body: change}, printOperator)
+			}
+			if c.User == "" {
+				return fmt.Errorf("whose password? give NAME as an admin, or --operator for the own password")
+			}
+			if password == "" {
+				return fmt.Errorf("--password: give the new password, or - to type it")
+			}
+			return tell(cmd, c, operators.SetOwn, operators.NewPassword{Old: c.Password, New: password})
+		}),
+	}
+	passwordFlag(cmd, &password, "the new password (with NAME: default a random one)")
+	return cmd
+}
+
+func operatorTable(w io.Writer, list ...operators.Operator) {
+	Table(w, "operator\trole\tstate\tlogs in by\tlast log-in", list, func(o operators.Operator) []any {
+		state := "active"
+		if o.Suspended {
+			state = "suspended"
 		}
-		return errors.Join(errs...)
+		by := "password"
+		if o.Provider {
+			by = "provider"
+		}
+		return []any{o.Name, o.Role, state, by, Moment(o.Seen)}
 	})
-	return cmd
 }
 
-// tell asks for an operation, and shows no answer.
-func tell[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out], in In) error {
-	_, err := client.Call(cmd.Context(), c, op, in)
-	return err
+// passwordFlag adds the flag --password. Call readPassword on its value: for "-" it asks on the
+// terminal, or reads standard input.
+func passwordFlag(cmd *cobra.Command, to *string, what string) {
+	cmd.Flags().StringVar(to, "password", "", what+`; "-" asks for it, or reads a line of standard input. Others on this machine can see a password in the command's line`)
 }
 
-// ask asks for an operation, and shows the answer.
-func ask[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out], in In, text func(w io.Writer, answer Out)) error {
-	answer, err := client.Call(cmd.Context(), c, op, in)
-	if err != nil {
-		return err
+// readPassword replaces the value "-" of --password by text that is typed on the terminal and not
+// shown, or by the first line of standard input.
+func readPassword(cmd *cobra.Command, value *string) error {
+	if *value != "-" {
+		return nil
 	}
-	return Show(cmd, answer, func(w io.Writer) { text(w, answer) })
-}
-
-// Show prints v as JSON if --json is given, and otherwise the output of text. It escapes control
-// characters in that output, because names may come from the web.
-func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
-	var b bytes.Buffer
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		e := json.NewEncoder(&b)
-		e.SetIndent("", "  ")
-		if err := e.Encode(v); err != nil {
-			return err
-		}
-		_, err := b.WriteTo(cmd.OutOrStdout())
-		return err
-	}
-	text(&b)
-	_, err := b.WriteTo(display.NewHarmlessWriter(cmd.OutOrStdout()))
-	return err
-}
-
-// Table writes a list in aligned columns. The names of the columns in head are separated by tabs.
-// Control characters in cells are escaped: a line feed in a name must not make a line of its own.
-func Table[T any](w io.Writer, head string, list []T, row func(T) []any) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if head != "" {
-		fmt.Fprintln(tw, head)
-	}
-	for _, one := range list {
-		var cells []string
-		for _, cell := range row(one) {
-			cells = append(cells, display.Harmless(fmt.Sprint(cell)))
-		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
-	}
-	tw.Flush()
-}
-
-// facts writes names and values. It leaves out names without a value.
-func facts(w io.Writer, list [][2]string) {
-	list = slices.DeleteFunc(list, func(f [2]string) bool { return f[1] == "" })
-	Table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
-}
-
-// Moment formats a time in the local zone, and the zero time as "-".
-func Moment(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format(time.DateTime)
-}
-
-// SettingsFlags are the flags of commands that work with the service's own settings.
-type SettingsFlags struct {
-	config, data string
-	Set          []string
-	Packaged     bool // without a file and a directory, use the package's settings
-}
-
-func (f *SettingsFlags) Register(cmd *cobra.Command) {
-	file := "the service's settings file (YAML); see deploy/sheaf.yaml"
-	if f.Packaged {
-		file += " (default " + PackagedConfig + ", if it can be read and no --data is given)"
-	}
-	cmd.Flags().StringVar(&f.config, "config", "", file)
-	cmd.Flags().StringVar(&f.data, "data", "", "the service's data directory (setting data)")
-	cmd.Flags().StringArrayVar(&f.Set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
-}
-
-// WithSettings makes cmd call run with the service's settings: the package's, unless flags or
-// SHEAF_DATA name others. It adds a flag for JSON.
-func WithSettings(cmd *cobra.Command, run func(cmd *cobra.Command, cfg service.Config, args []string) error) *cobra.Command {
-	settings := SettingsFlags{Packaged: true}
-	settings.Register(cmd)
-	cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := settings.Load()
+	in := cmd.InOrStdin()
+	if IsTerminal(in) {
+		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
+		show, err := hideTyping(in.(*os.File))
 		if err != nil {
-			return err
+			return fmt.Errorf("--password -: %w", err)
 		}
-		return run(cmd, cfg, args)
+		defer func() { show(); fmt.Fprintln(cmd.ErrOrStderr()) }()
 	}
-	return cmd
+	line := bufio.NewScanner(in)
+	if !line.Scan() || line.Text() == "" {
+		return fmt.Errorf("--password -: there is no password on standard input: %w", cmp.Or(line.Err(), io.ErrUnexpectedEOF))
+	}
+	*value = line.Text()
+	return nil
 }
 
-// Load loads the settings. --data and --set override the file and the environment.
-func (f *SettingsFlags) Load() (service.Config, error) {
-	overrides, err := SplitSettings(f.Set)
+// hideTyping makes a terminal hide typed text until show is called.
+func hideTyping(f *os.File) (show func() error, err error) {
+	before, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
-		return service.Config{}, err
+		return nil, errors.Join(errors.New("the terminal cannot hide what is typed"), err)
 	}
-	if f.data != "" {
-		overrides["data"] = f.data
+	hidden := *before
+	hidden.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, &hidden); err != nil {
+		return nil, err
 	}
-	file := f.config
-	if file == "" && f.data == "" && f.Packaged && os.Getenv("SHEAF_DATA") == "" {
-		file = packagedSettings()
-	}
-	return LoadSettings(file, overrides)
+	return func() error { return unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, before) }, nil
 }
 
-// SplitSettings parses the values of --set into keys and values.
-func SplitSettings(set []string) (map[string]any, error) {
-	m := map[string]any{}
-	for _, s := range set {
-		key, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return nil, fmt.Errorf("--set %q: want KEY=VALUE, such as publish.window=always", s)
-		}
-		m[key] = value
+// IsTerminal reports whether a reader or a writer is a terminal.
+func IsTerminal(of any) bool {
+	f, ok := of.(*os.File)
+	if !ok {
+		return false
 	}
-	return m, nil
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
 }

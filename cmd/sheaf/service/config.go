@@ -5,22 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/viper"
 
+	"sheaf/archive/store"
 	"sheaf/deploy"
 	"sheaf/ingest"
 	"sheaf/internal/audit"
 	"sheaf/internal/commandline"
 	"sheaf/internal/db"
+	"sheaf/internal/operators"
 	"sheaf/internal/peer"
+	"sheaf/internal/problem"
 	"sheaf/internal/settings"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
+	"sheaf/ui/login"
 )
 
 // Config is the service's settings. deploy/sheaf.yaml explains each of them.
@@ -143,4 +151,99 @@ func (c *Config) check() error {
 // database returns the data source of the control database; see db.Open.
 func (c *Config) database() string {
 	return cmp.Or(c.Database.URL, filepath.Join(c.Data, "sheaf.db"))
+}
+
+// Roles of a process. Each role has the paths and the work of one room.
+const (
+	roleManager = "manager" // robots' lists, logs and releases; plans which robot collects which host
+	roleIngest  = "ingest"  // accepts batches, publishes them, and maintains the catalog
+	roleServe   = "serve"   // hands out archives
+)
+
+// allRoles returns all roles. They are the default.
+func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
+
+func (c *Config) checkRoles(is *settings.Checks) {
+	want := "want some of " + strings.Join(allRoles(), ", ")
+	for n, role := range c.Roles {
+		is.Require(slices.Contains(allRoles(), role), "roles", role, want)
+		is.Require(!slices.Contains(c.Roles[:n], role), "roles", role, "given twice")
+	}
+	is.Require(len(c.Roles) > 0, "roles", "", want)
+	is.Require(len(c.Roles) == 0 || !c.split() || c.Database.URL != "", "roles", strings.Join(c.Roles, ","),
+		"leaves roles to other processes, but a SQLite file is for one process alone: set database.url to a PostgreSQL database")
+}
+
+// has reports whether the process has at least one of the roles.
+func (c *Config) has(roles ...string) bool {
+	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
+}
+
+// split reports whether other processes have some of the roles.
+func (c *Config) split() bool { return !c.has(roleManager) || !c.has(roleIngest) || !c.has(roleServe) }
+
+// readOnly reports whether read access to the store is enough for the process.
+func (c *Config) readOnly() bool { return !c.has(roleManager, roleIngest) }
+
+// confined returns the store with the write access that this process needs: to everything for
+// roleIngest, to the robots' programs for roleManager, and to the results of consumers' jobs for
+// roleServe.
+func (c *Config) confined(objects store.Store) store.Store {
+	if c.has(roleIngest) {
+		return objects
+	}
+	var own []string
+	if c.has(roleManager) {
+		own = append(own, manager.StorePrefix)
+	}
+	if c.has(roleServe) {
+		own = append(own, serve.StorePrefix)
+	}
+	return store.NewConfined(objects, own...)
+}
+
+// notFound answers 404. If other processes have some of the roles, the answer says so.
+func (c *Config) notFound(w http.ResponseWriter, r *http.Request) error {
+	if c.split() {
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(c.Roles, ", ")))
+	}
+	problem.NotFound(w, r)
+	return nil
+}
+
+// Login is the settings for logging in with a browser.
+type Login struct {
+	operators.Settings `mapstructure:",squash"`
+	OIDC               login.Provider `mapstructure:"oidc"`
+}
+
+func (l *Login) check(is *settings.Checks) {
+	l.Settings.Check(is)
+	o := &l.OIDC
+	if o.Issuer == "" {
+		return
+	}
+	u, err := url.Parse(o.Issuer)
+	is.Require(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && peer.IsLoopback(u.Hostname())), "login.oidc.issuer", o.Issuer,
+		"want the https URL of an OpenID provider")
+	is.Require(o.ClientID != "", "login.oidc.client_id", o.ClientID, "is needed with login.oidc.issuer")
+	is.Require(o.ClientSecret == "" || o.ClientSecretFile == "", "login.oidc.client_secret_file", o.ClientSecretFile, "give login.oidc.client_secret or this")
+	is.Require(len(o.Rules) > 0, "login.oidc.rules", "", "want rules that say who is who, such as {claim: email, value: \"*@example.jp\", account: readers}")
+	for i, r := range o.Rules {
+		wrong := r.Check()
+		is.Require(wrong == "", fmt.Sprintf("login.oidc.rules[%d]", i), fmt.Sprintf("%s=%s", r.Claim, r.Value), wrong)
+	}
+}
+
+// provider returns the OpenID provider of the settings, or nil if they name no provider. base is
+// the service's URL.
+func (l *Login) provider(base string) (*login.OIDC, error) {
+	p := l.OIDC
+	if p.Issuer == "" {
+		return nil, nil
+	}
+	if err := settings.ReadSecret("login.oidc.client_secret_file", p.ClientSecretFile, &p.ClientSecret); err != nil {
+		return nil, err
+	}
+	return &login.OIDC{Provider: p, Base: base}, nil
 }

@@ -9,14 +9,22 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/gorilla/mux"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/internal/files"
+	"sheaf/internal/metrics"
+	"sheaf/internal/operators"
+	"sheaf/internal/transfers"
+	"sheaf/manager"
 	"sheaf/ui/removal"
 )
 
@@ -200,4 +208,111 @@ func (s *Service) close() {
 		l.Close()
 	}
 	s.state.close()
+}
+
+// release is the version of a packaged program. deploy/packages sets it by -ldflags.
+var release string
+
+// Version returns the program's version: that of its package or its release's tag, or else the
+// commit that it was built from.
+func Version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && info.Main.Version == "(devel)" {
+			return s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
+
+// First has the first operator and the release key of a new installation.
+type First struct {
+	Operator   string // name of an admin
+	Password   string // of the operator; empty: a random one
+	ReleaseKey string // public half, in minisign's format; empty: none is registered
+}
+
+// Setup makes the data directory, the keys and the database of a new installation, and checks that
+// the store can be used. It returns the operator's password. It fails if the operator exists, or if
+// a service is running there.
+func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (password string, err error) {
+	if err := files.MkdirAll(cfg.Data, 0o700); err != nil {
+		return "", fmt.Errorf("settings: data: %w", err)
+	}
+	s := state{monitor: monitor.New()}
+	defer s.close()
+	if err := s.open(ctx, cfg, log); err != nil {
+		return "", err
+	}
+	door := &operators.Door{Log: log}
+	if err := door.Open(s.db, operators.Settings{}, ""); err != nil {
+		return "", err
+	}
+	if first.ReleaseKey != "" { // first, because this can be repeated, and adding an operator cannot
+		if err := manager.SetFirstReleaseKey(ctx, s.db, first.ReleaseKey); err != nil {
+			return "", err
+		}
+	}
+	_, password, err = door.Store.Add(ctx, operators.Operator{Name: first.Operator, Role: operators.Admin}, first.Password)
+	return password, err
+}
+
+// watchMetrics adds metrics that do not belong to one room. robots may be nil.
+func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Running) {
+	m := s.state.monitor
+	m.Collect(collectors.NewDBStatsCollector(s.state.db, "control"))
+	dirs := map[string]string{"data": s.cfg.Data}
+	if s.cfg.has(roleIngest) {
+		dirs["buffers"] = filepath.Join(s.cfg.Data, "buffers")
+	}
+	if dir, ok := s.cfg.StoreDir(); ok {
+		dirs["store"] = dir
+	}
+	m.Add(healthSource(s.health), s.certs.metrics(), monitor.Store(s.state.objects.Usages), monitor.Disks(dirs), monitor.Running(running))
+	if s.cfg.has(roleManager) {
+		m.Add(monitor.Manager(robots))
+	}
+}
+
+// serveMetrics serves metrics and profiles until ctx ends, if they have an address.
+func (s *Service) serveMetrics(ctx context.Context) error {
+	if s.listeners[portMetrics] == nil {
+		return nil
+	}
+	server := &http.Server{
+		Handler: s.state.monitor.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(s.listeners[portMetrics]); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}
+
+// healthSource gives the results of the checks behind /healthz.
+func healthSource(h *health) metrics.Source {
+	return metrics.Source{Name: "health", Ask: func(_ context.Context, out *metrics.Out) error {
+		all := h.look()
+		out.Gauge("build_info", "Always 1; the label is the program's version.", 1, "version", all.Version)
+		out.Gauge("up", "1 while the process can work in all of its roles.", metrics.Truth(all.Status == healthOK))
+		for _, role := range all.Roles {
+			out.Gauge("role_ready", "1 while the process can work in the role.", metrics.Truth(all.Ready[role] == healthOK), "role", role)
+		}
+		for _, c := range all.Checks {
+			out.Gauge("check_up", "1 if the check succeeded: the database answers, the store can be read, the catalog is there, the disk has room, uploads are accepted, leases are granted, certificates are valid, the clock is right.",
+				metrics.Truth(c.Status == healthOK), "check", c.Name)
+		}
+		if h.clock != nil {
+			out.Gauge("clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; below 0: behind.", h.clock.Ahead().Seconds())
+		}
+		out.Counter("damaged_records_total", "Requests for a stored record that is damaged.", float64(all.DamagedRecords))
+		return nil
+	}}
 }
