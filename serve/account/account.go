@@ -1,6 +1,7 @@
 package account
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/mail"
 	"net/netip"
@@ -8,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"sheaf/archive/naming"
 	"sheaf/internal/display"
 	"sheaf/internal/peer"
 	"sheaf/internal/window"
@@ -140,4 +143,142 @@ func ParseQuota(text string) (int64, error) {
 		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
 	}
 	return n, nil
+}
+
+// Scope is an account's domains as places in the tree, such as "jp/ac/waseda". It is sorted, and no
+// place lies under another. The empty place is the root: every host.
+type Scope []string
+
+// Scope works out the account's scope from its Domains.
+func (a *Account) Scope() Scope {
+	var s Scope
+	for _, d := range a.Domains {
+		if d == "*" {
+			return Scope{""}
+		}
+		s = append(s, naming.HostPath(d))
+	}
+	slices.Sort(s)
+	s = slices.Compact(s)
+	return slices.DeleteFunc(slices.Clone(s), func(p string) bool {
+		return slices.ContainsFunc(s, func(q string) bool { return q != p && Within(p, q) })
+	})
+}
+
+// Covers reports whether a host is within the account's scope.
+func (a *Account) Covers(host string) bool { return a.Scope().Holds(naming.HostPath(host)) }
+
+// Holds reports whether everything at and under a place belongs to the scope.
+func (s Scope) Holds(place string) bool {
+	return slices.ContainsFunc(s, func(p string) bool { return Within(place, p) })
+}
+
+// Everything reports whether the scope is the whole tree.
+func (s Scope) Everything() bool { return len(s) == 1 && s[0] == "" }
+
+// Under returns the places below which a place's part of the scope lies, in the order of
+// catalog.Key: the place itself if the scope holds all of it.
+func (s Scope) Under(place string) []string {
+	var roots []string
+	for _, p := range s {
+		switch {
+		case Within(place, p):
+			return []string{place}
+		case Within(p, place):
+			roots = append(roots, p)
+		}
+	}
+	slices.SortFunc(roots, func(a, b string) int { return strings.Compare(KeyPrefix(a), KeyPrefix(b)) })
+	return roots
+}
+
+// KeyPrefix returns the common prefix of the catalog's keys of all hosts at and under a place. Keys
+// of other hosts may have it too: "jp,ac" is also a prefix of "jp,acme".
+func KeyPrefix(place string) string { return strings.ReplaceAll(place, "/", ",") }
+
+// Within reports whether a place is root or lies under it, by whole elements. The same host on
+// another port, "www_8080" beside "www", counts as under it.
+func Within(place, root string) bool {
+	rest, ok := strings.CutPrefix(place, root)
+	return ok && (root == "" || rest == "" || rest[0] == '/' || IsPort(rest))
+}
+
+// IsPort reports whether s is the suffix that naming.HostPath gives a host with a port.
+func IsPort(s string) bool {
+	digits, ok := strings.CutPrefix(s, "_")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// Terms are the terms of use that an account's owner has accepted: which, when, and for which
+// purpose. The zero value says that the owner has accepted none. An access rule can be open to
+// accounts that have accepted certain terms.
+type Terms struct {
+	Name     string    `json:"name"`              // such as "research-2026"
+	Purpose  string    `json:"purpose"`           // for which the archives may be used
+	Accepted time.Time `json:"accepted,omitzero"` // when
+}
+
+// maxPurpose is the limit for a purpose, in bytes.
+const maxPurpose = 1000
+
+// check returns an ErrInvalid that says what is wrong with the terms of an account.
+func (t Terms) check(name string) error {
+	switch {
+	case t == Terms{}:
+		return nil
+	case !IsName(t.Name):
+		return fmt.Errorf("%w: %s: terms %.100q: want a name of 1 to 63 lower-case letters, digits, dots, hyphens or underscores", ErrInvalid, name, t.Name)
+	case t.Accepted.IsZero():
+		return fmt.Errorf("%w: %s: terms %s: say when they were accepted", ErrInvalid, name, t.Name)
+	case strings.TrimSpace(t.Purpose) == "" || len(t.Purpose) > maxPurpose || strings.ContainsFunc(t.Purpose, unicode.IsControl):
+		return fmt.Errorf("%w: %s: purpose %.100q: want one line of up to %d bytes", ErrInvalid, name, t.Purpose, maxPurpose)
+	}
+	return nil
+}
+
+// stored returns the terms as the database has them.
+func (t Terms) stored() string {
+	if t == (Terms{}) {
+		return ""
+	}
+	t.Accepted = t.Accepted.UTC().Truncate(time.Second)
+	text, _ := json.Marshal(t) // strings and a time between 0 and 9999: cannot fail
+	return string(text)
+}
+
+func parseTerms(stored string) (t Terms, err error) {
+	if stored != "" {
+		err = json.Unmarshal([]byte(stored), &t)
+	}
+	return t, err
+}
+
+// NewAccount is the body of POST /v1/admin/accounts, and its answer. If it has no password, the
+// service makes one. The answer is the only place that ever shows it.
+type NewAccount struct {
+	Account
+	Password string `json:"password,omitempty"`
+}
+
+// AccountList is the answer of GET /v1/admin/accounts.
+type AccountList struct {
+	Accounts []AccountLine `json:"accounts"`
+}
+
+// AccountLine is an account and how many bytes it has fetched today.
+type AccountLine struct {
+	Account
+	Today int64 `json:"today"`
+}
+
+// NewToken is the body of POST /v1/tokens, with name, uses and expiry, and its answer. The answer
+// is the only place that ever shows the secret.
+type NewToken struct {
+	Token
+	Secret string `json:"secret,omitempty"`
+}
+
+// TokenList is the answer of GET /v1/tokens, oldest first.
+type TokenList struct {
+	Tokens []Token `json:"tokens"`
 }

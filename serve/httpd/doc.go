@@ -21,7 +21,7 @@
 //
 // # Queries
 //
-// Queries answers what programs ask about the archive; operations.go lists the operations. A file
+// Queries answers what programs ask about the archive; queries.go lists the operations. A file
 // of records that is too large for one answer is made by a job, at /v1/jobs.
 //
 // # Watches

@@ -220,7 +220,7 @@ const (
 // formWARC is the form that .cdxj indexes.
 const formWARC = ".warc.gz"
 
-// viewOthers is the kind of the file of others: see others.go. archive.NewView does not know it.
+// viewOthers is the kind of the file of others: see warc.go. archive.NewView does not know it.
 const viewOthers = archive.ViewKind(wire.ViewOthers)
 
 // forms are the forms of archives. A suffix that ends with another suffix stands before that

@@ -73,7 +73,7 @@ func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
 }
 
 // Others returns the stored records of a segment's host and batch that are in no segment: see
-// others.go.
+// warc.go.
 func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
 }

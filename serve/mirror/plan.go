@@ -2,17 +2,21 @@ package mirror
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
+	"sheaf/internal/preference"
 )
 
 // task is the work for one host.
@@ -113,3 +117,101 @@ func (m *mirror) again() (tasks []*task) {
 	}
 	return tasks
 }
+
+// filters parses Options.Honour.
+func filters(honour []string) (all []preference.Filter, err error) {
+	for _, text := range honour {
+		f, err := preference.ParseFilter(text)
+		if err != nil {
+			return nil, fmt.Errorf("what to honour: %w", err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// refuses reports whether a robots.txt that asks this keeps its host out of the mirror.
+func (m *mirror) refuses(asks string) bool {
+	if asks == archive.AsksNothing {
+		asks = ""
+	}
+	return slices.ContainsFunc(m.honour, func(f preference.Filter) bool { return f.Holds(asks) })
+}
+
+// refused reports whether the task's host is to be left out. If the task's events say what its
+// robots.txt asks, that decides; otherwise the earlier decision holds.
+func (m *mirror) refused(t *task) bool {
+	if t.asks != "" {
+		return m.refuses(t.asks)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Refused[t.dir] != ""
+}
+
+// refuse remembers that a host is left out. Its files were deleted by forget.
+func (m *mirror) refuse(t *task) error {
+	m.place.bare(t.dir)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.state.Pending, t.dir)
+	if t.asks == "" || m.state.Refused[t.dir] == t.asks {
+		return nil
+	}
+	m.state.Refused[t.dir] = t.asks
+	m.Reporter.Note(Note{Event: "refused", Path: t.dir, Why: t.asks})
+	return nil
+}
+
+// returns reports whether a host was left out and no longer is. All its files are then to be
+// fetched.
+func (m *mirror) returns(t *task) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Refused[t.dir] != ""
+}
+
+// The names of archives in a host's directory; tables have a folder of their own. The mirror
+// fetches and deletes no other files.
+//
+// The files of an edition never change. Those of current and all change with every edition: the
+// feed says that the host has something new, and the host's MANIFEST says what these files are now.
+var (
+	editionFile  = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc|links)\.gz$`)
+	changingFile = regexp.MustCompile(`^((current|all)\.(tar|warc)|all\.links)\.gz$`)
+)
+
+func isEditionFile(name string) bool { return editionFile.MatchString(name) }
+
+func isChanging(name string) bool { return changingFile.MatchString(name) }
+
+func isArchive(name string) bool { return isEditionFile(name) || isChanging(name) || isTable(name) }
+
+func editionOf(name string) string {
+	edition, _, _ := strings.Cut(name, ".")
+	return edition
+}
+
+// form converts a form as users write it: to a suffix such as ".tar.gz" for files of editions, and
+// to a whole name such as "current.tar.gz" for others.
+func form(text string) (string, error) {
+	if isChanging(text) {
+		return text, nil
+	}
+	if suffix := "." + strings.TrimPrefix(text, "."); isEditionFile("20261121" + suffix) {
+		return suffix, nil
+	}
+	if text == "current.links.gz" {
+		return "", fmt.Errorf("form %q: it is put together for each who asks, and no MANIFEST tells whether it has changed; mirror all.links.gz", text)
+	}
+	return "", fmt.Errorf("form %q: give some of tar.gz, warc.gz and links.gz, of editions, and of current.tar.gz, current.warc.gz, all.tar.gz, all.warc.gz and all.links.gz", text)
+}
+
+// kept reports whether a file of this name is of one of the forms.
+func kept(forms []string, name string) bool {
+	return slices.Contains(forms, name) ||
+		isEditionFile(name) && slices.ContainsFunc(forms, func(f string) bool { return strings.HasPrefix(f, ".") && strings.HasSuffix(name, f) })
+}
+
+// takes reports whether the mirror keeps a file of this name in its folder.
+func (m *mirror) takes(name string) bool { return kept(m.Forms, name) || isTable(name) }

@@ -68,3 +68,108 @@ func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
 	}
 	return to, true
 }
+
+// srcset rewrites a list such as "a.png 1x, b.png 2x". A comma within a URL is part of it; a comma
+// at its end is a separator (HTML, 4.8.4.2.2).
+func (l *linker) srcset(s string) string {
+	const space = " \t\r\n\f"
+	var out []string
+	for {
+		if s = strings.TrimLeft(s, space+","); s == "" {
+			return strings.Join(out, ", ")
+		}
+		end := strings.IndexAny(s, space)
+		if end < 0 {
+			end = len(s)
+		}
+		ref, descriptor := s[:end], ""
+		s = s[end:]
+		if trimmed := strings.TrimRight(ref, ","); trimmed != ref {
+			ref = trimmed
+		} else {
+			descriptor, s = cutDescriptor(s)
+		}
+		if to, ok := l.part(ref); ok {
+			ref = strings.ReplaceAll(to, ",", "%2C")
+		}
+		out = append(out, strings.TrimSpace(ref+" "+strings.TrimSpace(descriptor)))
+	}
+}
+
+// cutDescriptor cuts s at the first comma that is not in parentheses.
+func cutDescriptor(s string) (descriptor, rest string) {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '(':
+			depth++
+		case ')':
+			depth = max(0, depth-1)
+		case ',':
+			if depth == 0 {
+				return s[:i], s[i+1:]
+			}
+		}
+	}
+	return s, ""
+}
+
+// refresh rewrites "5; url=next.html".
+func (l *linker) refresh(content string) change {
+	delay, ref, ok := media.CutRefresh(content)
+	if !ok {
+		return change{}
+	}
+	to, ok := l.page(ref, "")
+	switch {
+	case ok:
+		return change{changes, delay + "; url=" + to}
+	case isScript(ref):
+		return change{what: goes}
+	}
+	return change{}
+}
+
+// Refresh returns where a Refresh header of a page leads, as an absolute URL; "": nowhere.
+func Refresh(header, page string) string {
+	base, err := weburl.New(page, nil)
+	_, ref, ok := media.CutRefresh(header)
+	if err != nil || !ok {
+		return ""
+	}
+	to, err := base.Resolve(ref, nil)
+	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+		return ""
+	}
+	return to
+}
+
+// css appends a style sheet to dst, with its URLs rewritten, and returns dst.
+func (l *linker) css(dst, s []byte) []byte {
+	at := 0 // what is before is written
+	for r := range media.StyleRefs(s, l.wide) {
+		to, ok := l.part(media.UnescapeStyle(l.decode(r.Raw)))
+		if !ok {
+			continue
+		}
+		dst = append(dst, s[at:r.Start]...)
+		if to = media.QuoteStyle(to); r.Func {
+			to = "url(" + to + ")"
+		}
+		dst = append(dst, to...)
+		at = r.End
+	}
+	return append(dst, s[at:]...)
+}
+
+// twoBytes returns a test for the first byte of a character whose second byte may look like a
+// backslash, or nil if the encoding has no such characters.
+func twoBytes(cs media.Charset) func(byte) bool {
+	switch cs.Name {
+	case "shift_jis":
+		return func(c byte) bool { return 0x81 <= c && c <= 0x9f || 0xe0 <= c && c <= 0xfc }
+	case "big5", "gbk", "gb18030", "euc-kr":
+		return func(c byte) bool { return 0x81 <= c && c <= 0xfe }
+	}
+	return nil
+}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
+	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/records"
 )
 
 // Files makes and opens bundles and tables. Its methods may be called concurrently.
@@ -59,4 +63,55 @@ func (x *Files) Open(ctx context.Context, a *account.Account, f File, name strin
 	e := f.entry()
 	e.Name = name
 	return library.Open(ctx, e, x.Access, a, v.Release)
+}
+
+// Gather runs a query and adds the records to a file in a form such as ".warc.gz". It calls found
+// after each record. If several revisits refer to a page, the file has the page once, unless they
+// are far apart.
+func Gather(ctx context.Context, q *records.Query, from *records.Records, a *account.Account, to *Builder, form string, b records.Budget, found func()) (next *records.Cursor, err error) {
+	originals := q.Originals(strings.HasSuffix(form, ".tar.gz"))
+	return q.Run(ctx, from, a, b, func(c records.Record) error {
+		found()
+		if originals && c.Kind == archive.Revisit {
+			original, err := c.Resolve(ctx)
+			if err != nil {
+				return err
+			}
+			if original != nil {
+				if err := to.Add(ctx, original); err != nil {
+					return err
+				}
+			}
+		}
+		return to.Add(ctx, c.Capture)
+	})
+}
+
+// Tabulate runs a query and adds the records to a table. It calls found after each record. In a
+// table of links of the latest versions, pages that were found unchanged have their links, too.
+func Tabulate(ctx context.Context, q *records.Query, from *records.Records, a *account.Account, to TableSink, b records.Budget, found func()) (next *records.Cursor, err error) {
+	if links, ok := to.(*linkWriter); ok {
+		links.follow = q.Latest()
+	}
+	return q.Run(ctx, from, a, b, func(c records.Record) error {
+		found()
+		return to.Add(ctx, c.Capture)
+	})
+}
+
+// MakeOf makes the table called name, one of tree.VolumeTables, about the segments of hosts. hosts
+// are in the order of the tree.
+func (x *Files) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
+	if name == api.TableOfHosts {
+		return x.Hosts(ctx, a, func() ([]api.Coverage, error) { return library.CoverageOfHosts(ctx, x.Archive, a, hosts) })
+	}
+	return x.Make(ctx, a, name, OfBodies, func(to TableSink) error {
+		for _, h := range hosts {
+			err := from.OfHost(ctx, a, h, func(c *records.Capture) error { return to.Add(ctx, c) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -9,130 +8,18 @@ import (
 	"io"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
-	"sheaf/archive/sortedrun"
 	"sheaf/internal/api"
 	"sheaf/internal/weburl"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
-
-// linkHostRow is one row of the table of linking hosts: how much of a host refers to a site. A site
-// is a host and its namesakes with and without www, as in library.Target.
-type linkHostRow struct {
-	TargetKey    string `parquet:"target_surtkey"` // the common beginning of the keys of the site's URLs, such as jp,ac,waseda)
-	TargetHost   string `parquet:"target_host"`    // of the sample
-	SourceHost   string `parquet:"source_host"`
-	Pages        int64  `parquet:"pages"`             // of the source, that have links to the target
-	Links        int64  `parquet:"links"`             // on these pages
-	SampleSource string `parquet:"sample_source_url"` // one of the pages
-	SampleTarget string `parquet:"sample_target_url"` // where it leads
-}
-
-// sortMemory is how many bytes of rows are sorted in memory. There are two sorters at once.
-const sortMemory = 16 << 20
-
-// MakeLinks makes three tables for a volume of the latest versions: its links sorted by page, its
-// links sorted by target, and the hosts that link to other sites. Each list of links is read once.
-func (x *Files) MakeLinks(ctx context.Context, a *account.Account, v *library.Volume) (links, inlinks, hosts *Table, err error) {
-	byTarget, byHost := sortedrun.NewSorter("", sortMemory, bytes.Compare), sortedrun.NewSorter("", sortMemory, bytes.Compare)
-	defer byTarget.Close()
-	defer byHost.Close()
-	links, err = x.write(ctx, a, func(to io.Writer) (int64, error) {
-		w := newRowWriter[linkRow](to)
-		err := v.EachLink(ctx, func(seg catalog.SegmentEntry, c *archive.Cell, l archive.Link) error {
-			row := linkRowOf(seg, c, l)
-			err := errors.Join(w.write(row), byTarget.Add(row.line()))
-			if site := siteOf(row.TargetKey); err == nil && site != siteOf(row.SourceKey) {
-				err = byHost.Add(fmt.Appendf(nil, "%s\t%s\t%s\t%s\n", site, row.SourceHost, row.Source, row.Target))
-			}
-			return err
-		})
-		return w.rows, errors.Join(err, w.Close())
-	})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	inlinks, err = x.write(ctx, a, func(to io.Writer) (int64, error) {
-		w := newRowWriter[linkRow](to)
-		err := eachLine(ctx, byTarget, func(f []string) error { return w.write(rowOfLine(f)) })
-		return w.rows, errors.Join(err, w.Close())
-	})
-	if err == nil {
-		hosts, err = x.write(ctx, a, func(to io.Writer) (int64, error) { return writeLinkHosts(ctx, to, byHost) })
-	}
-	return links, inlinks, hosts, err
-}
-
-// siteOf returns the part of a URL key that tells the site, such as jp,ac,waseda).
-func siteOf(key string) string {
-	site, _, _ := strings.Cut(key, ")")
-	return site + ")"
-}
-
-// line returns the row as text. Lines sort by target key, then by source key.
-func (r *linkRow) line() []byte {
-	return fmt.Appendf(nil, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\t%s\t%s\t%s\n", r.TargetKey, r.SourceKey, r.Target, r.Source,
-		r.SourceHost, r.TargetHost, r.TargetDomain, r.Time, r.Edition, r.NoFollow, r.Kind, r.Rel, r.Anchor)
-}
-
-// rowOfLine is the inverse of line.
-func rowOfLine(f []string) linkRow {
-	at, _ := strconv.ParseInt(f[7], 10, 64)
-	return linkRow{
-		TargetKey: f[0], SourceKey: f[1], Target: f[2], Source: f[3], SourceHost: f[4], TargetHost: f[5], TargetDomain: f[6],
-		Time: at, Edition: f[8], NoFollow: f[9] == "true", Kind: f[10], Rel: f[11], Anchor: f[12],
-	}
-}
-
-// eachLine calls fn with the fields of the sorted lines.
-func eachLine(ctx context.Context, from *sortedrun.Sorter, fn func([]string) error) error {
-	rows, err := from.Rows(ctx)
-	for err == nil && rows.Row() != nil {
-		if err = fn(strings.Split(string(rows.Row()), "\t")); err == nil {
-			err = rows.Next(ctx)
-		}
-	}
-	return err
-}
-
-func writeLinkHosts(ctx context.Context, to io.Writer, from *sortedrun.Sorter) (rows int64, err error) {
-	w := newRowWriter[linkHostRow](to)
-	var row linkHostRow
-	last := ""
-	put := func() error {
-		if row.Links == 0 {
-			return nil
-		}
-		return w.write(row)
-	}
-	err = eachLine(ctx, from, func(f []string) error {
-		if f[0] != row.TargetKey || f[1] != row.SourceHost {
-			if err := put(); err != nil {
-				return err
-			}
-			row = linkHostRow{TargetKey: f[0], SourceHost: f[1], SampleSource: f[2], SampleTarget: f[3]}
-			row.TargetHost, _ = naming.HostOf(f[3])
-			last = ""
-		}
-		if f[2] != last {
-			row.Pages++
-			last = f[2]
-		}
-		row.Links++
-		return nil
-	})
-	err = errors.Join(err, put(), w.Close())
-	return w.rows, err
-}
 
 // Inlinks finds who links to pages, in stored tables that package tree names.
 type Inlinks struct {

@@ -1,17 +1,23 @@
 package results
 
 import (
+	"context"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive"
 	"sheaf/internal/preference"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
+	"sheaf/serve/texts"
 )
 
 // row is one row of the table of records. Its columns up to warc_segment have the names and
@@ -171,4 +177,65 @@ func below(suffix, name string) string {
 		return ""
 	}
 	return rest[strings.LastIndexByte(rest, '.')+1:] + "." + suffix
+}
+
+const writtenAtOnce = 8 // records that are read at the same time
+
+// setWritten sets the charset and the language of each row from its record.
+func setWritten(ctx context.Context, rows []row, of []*records.Capture) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(writtenAtOnce)
+	for i, c := range of {
+		g.Go(func() (err error) {
+			r := &rows[i]
+			r.Charset, r.Language, err = c.Written(ctx)
+			r.Languages = texts.ISO3(r.Language)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// changeRow is a row of a table of what a day changed. docs/queries.md describes the columns.
+type changeRow struct {
+	Host       string     `parquet:"host,dict"`
+	URL        *string    `parquet:"url,optional"`
+	ID         *string    `parquet:"id,optional"`
+	Change     string     `parquet:"change,dict"`
+	Time       *time.Time `parquet:"time,optional,timestamp(microsecond)"`
+	Status     *int32     `parquet:"status,optional"`
+	Digest     *string    `parquet:"digest,optional"`
+	File       *string    `parquet:"file,optional"`
+	To         *string    `parquet:"to,optional"`
+	Forbidden  *string    `parquet:"forbidden,optional,dict"`
+	Day        *string    `parquet:"day,optional,dict"`
+	Volume     *string    `parquet:"volume,optional,dict"`
+	TarOffset  *int64     `parquet:"tar_offset,optional"`
+	TarLength  *int64     `parquet:"tar_length,optional"`
+	WARCOffset *int64     `parquet:"warc_offset,optional"`
+	WARCLength *int64     `parquet:"warc_length,optional"`
+}
+
+// Changes writes a table of what a day changed. It must not be used concurrently.
+type Changes struct{ *rowWriter[changeRow] }
+
+// NewChanges begins a table in to. Close must end it.
+func NewChanges(to io.Writer) *Changes { return &Changes{newRowWriter[changeRow](to)} }
+
+// Add adds a row, which may wait in memory until Close.
+func (c *Changes) Add(l library.DayChange) error {
+	row := changeRow{Host: l.Host, URL: some(l.URL), ID: some(l.ID), Change: l.Change, Time: some(l.Time), Status: some(int32(l.Status)), Digest: some(l.Digest), File: some(l.File), To: some(l.To), Forbidden: some(l.Forbidden)}
+	if at := l.DayPlace; at != nil {
+		row.Day, row.Volume = &at.Day, &at.Volume
+		row.TarOffset, row.TarLength, row.WARCOffset, row.WARCLength = &at.Tar.Offset, &at.Tar.Length, &at.WARC.Offset, &at.WARC.Length
+	}
+	return c.write(row)
+}
+
+// some returns a value for an optional column: nil for the zero value.
+func some[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
 }

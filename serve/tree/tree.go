@@ -42,7 +42,7 @@
 // editions of these days brought.
 //
 // A directory that would list more than ten thousand hosts is divided by first letters, such as
-// /jp/ne/blog/a+/aki/: see fan.go. The plain path is always valid, too.
+// /jp/ne/blog/a+/aki/: see level.go. The plain path is always valid, too.
 //
 // Every call sees one version of the catalog, which is pinned for as long as the call, the listing
 // or the open file lasts. A publication meanwhile changes nothing that is being read.
@@ -258,4 +258,48 @@ func (f *finder) rootText(ctx context.Context, name string) (*library.Entry, err
 	}
 	newest := editions[len(editions)-1]
 	return library.Text(name, media, newest.Published, []byte(newest.Name+"\n")), nil
+}
+
+// The names of the texts at the root and of the editions, besides those of package library.
+const (
+	fileReadme  = "README"
+	fileLatest  = "LATEST"
+	fileHosts   = "HOSTS"
+	fileListing = "ls-lR.gz"
+)
+
+// finder finds paths in one view.
+type finder struct {
+	tree *Tree
+	view *library.AccountView
+}
+
+// errStop ends a listing before its end.
+var errStop = errors.New("stop")
+
+// directory returns the entry of a directory that may have changed with the version.
+func (f *finder) directory(name string, list library.List) *library.Entry {
+	return library.Directory(name, f.view.Snap.Published(), list)
+}
+
+// listNames emits the node that find finds for each name. It ends with the first error.
+func listNames(ctx context.Context, names []string, emit func(library.Node) error, find func(context.Context, string) (*library.Entry, error)) error {
+	for _, name := range names {
+		e, err := find(ctx, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := emit(e.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// always lets an entry be read while the account's window is closed.
+func always(e *library.Entry, err error) (*library.Entry, error) {
+	if err == nil {
+		e.Always = true
+	}
+	return e, err
 }

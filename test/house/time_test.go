@@ -41,13 +41,13 @@ var byTheClock = map[string][]string{
 	},
 	"reads what the program prints as it runs": {
 		"mail_test.go newPostOffice", "sendfile_test.go serveInProcess",
-		"strace.go Moved", "vsftpd_test.go serveInProcess",
+		"process.go Moved", "vsftpd_test.go serveInProcess",
 	},
 	"logs how long something took, or expects that it took so long at least": {
 		"account_test.go TestOwnTokens", "archives_test.go TestVeryManyEditionsOfAHost",
 		"attack_test.go TestParallelGuesses", "away_test.go TestDatabaseAway",
-		"changes_test.go TestChangesAreWaitedFor", "disturb_test.go disturb", "fan_test.go TestWideLevelsFanOut",
-		"handover_test.go night", "hands_test.go TestLostHand", "lease_test.go happen",
+		"disturb_test.go disturb", "fan_test.go TestWideLevelsFanOut",
+		"handover_test.go night", "hands_test.go TestLostHand", "lease_test.go happen", "lists_test.go TestChangesAreWaitedFor",
 		"lslr_test.go TestLongListOfManyHosts", "measure_test.go TestDownloadTakesUntilItIsAcknowledged",
 		"message_test.go TestWrongMessages", "nights_test.go recordNights", "process_test.go TestProcesses",
 		"site_test.go enter", "stopwatch_test.go note", "trouble_test.go TestComesBackLater",

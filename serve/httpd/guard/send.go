@@ -1,15 +1,20 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"sheaf/archive/store"
+	"sheaf/internal/peer"
 	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
@@ -102,4 +107,155 @@ func (s *Sender) record(ctx context.Context, t transfers.Transfer) {
 	if err := s.Recorder.Record(ctx, t); err != nil {
 		s.Log.ErrorContext(ctx, "download not recorded", "account", t.Who, "path", t.Name, "err", err)
 	}
+}
+
+// Redirect sends clients to the object store for large files that are one whole object there. Such
+// a file is counted in full when the client gets its URL, since this process does not learn how
+// much of it the client takes. All else is sent by this process: parts of files, answers to
+// conditions, and files of accounts whose rate or quota would not let them pass at once.
+type Redirect struct {
+	At    int64       // size from which on a file is large, in bytes; 0: none is
+	Store store.Store // has a store.Presigner within
+}
+
+// expires is how long a URL is good for.
+const expires = 10 * time.Minute
+
+// url returns where a client may fetch a file until the URL expires; nil if the file is not one
+// whole object.
+func (x *Redirect) url(ctx context.Context, f *library.File, disposition string) (*url.URL, error) {
+	from, ok := store.AsPresigner(x.Store)
+	if !ok {
+		return nil, fmt.Errorf("the store gives no URLs of its objects")
+	}
+	info, err := x.Store.Stat(ctx, f.Object)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size != f.Size:
+		return nil, nil
+	}
+	return from.Presign(ctx, f.Object, store.PresignOptions{Expires: expires, Type: f.Type, Disposition: disposition})
+}
+
+// asksForAll reports whether a request is a GET for the whole file, without conditions, that
+// another server may answer. It returns false for a script's request, since the other server may
+// not let scripts read.
+func asksForAll(r *http.Request) bool {
+	for _, name := range []string{"Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Origin"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return r.Method == http.MethodGet && cmp.Or(r.Header.Get("Sec-Fetch-Mode"), "navigate") == "navigate"
+}
+
+// redirected answers a request for a large file with a redirect to its object, and reports whether
+// it did. The header of w must describe the file.
+func (s *Sender) redirected(w http.ResponseWriter, r *http.Request, a *account.Account, f *library.File, name string) bool {
+	if s.Redirect.At == 0 || f.Object == "" || f.Size < s.Redirect.At || !asksForAll(r) {
+		return false
+	}
+	h := w.Header()
+	to, err := s.Redirect.url(r.Context(), f, h.Get("Content-Disposition"))
+	if err != nil {
+		s.Log.WarnContext(r.Context(), "no URL of an object for a client", "object", f.Object, "path", name, "err", err)
+		return false
+	}
+	if to == nil || !f.TakeAll() {
+		return false
+	}
+	h.Del("Content-Type") // of the file; this answer has no body
+	h.Set("Location", to.String())
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", "0")
+	w.WriteHeader(http.StatusTemporaryRedirect)
+	t := note(r, a, name, time.Now())
+	t.Protocol, t.Bytes, t.Outcome = transfers.Redirect, f.Size, transfers.OK
+	s.record(context.WithoutCancel(r.Context()), t)
+	return true
+}
+
+// download is a file that is being sent. If the TCP connection has no TLS and no proxy at its other
+// end, the download counts the bytes and the time that the client's acknowledgements show.
+// Otherwise it counts what was written. HTTP/2 comes with TLS only.
+type download struct {
+	sender *Sender
+	note   transfers.Transfer
+	out    *Answer
+	ended  func() // tells Running
+
+	conn  *stream.Conn  // nil: what is written counts
+	meter *stream.Meter // nil with conn
+}
+
+// begin begins to measure what is sent to out.
+func (s *Sender) begin(r *http.Request, a *account.Account, name string, out *Answer) *download {
+	d := &download{sender: s, out: out, note: note(r, a, name, time.Now())}
+	if conn := stream.ConnOf(r.Context()); conn != nil && r.ProtoMajor == 1 && !peer.Proxied(r.Context()) {
+		d.meter = stream.NewMeter(conn.TCPConn)
+	}
+	if d.meter != nil {
+		d.conn, d.note.Acknowledged = stream.ConnOf(r.Context()), true
+	}
+	d.ended = s.Running.Begin(d.note, d.moved)
+	return d
+}
+
+// acknowledged returns how many bytes of the body the client has acknowledged, roughly.
+func (d *download) acknowledged() int64 { return max(0, d.meter.Acked()-d.out.header.Load()) }
+
+// moved returns how many bytes of the body have been moved so far, roughly.
+func (d *download) moved() int64 {
+	if d.meter == nil {
+		return d.out.bytes.Load()
+	}
+	return min(d.acknowledged(), d.out.declared.Load())
+}
+
+// end records a download with status 200 or 206, now or when its last byte is acknowledged. The
+// outcome is Aborted unless all bytes that the header declared were written and, if conn is set,
+// acknowledged.
+func (d *download) end(r *http.Request, c *Content) {
+	if !d.out.sent() {
+		d.ended()
+		return
+	}
+	s, ctx := d.sender, context.WithoutCancel(r.Context())
+	if c.err != nil && r.Context().Err() == nil {
+		s.Log.ErrorContext(ctx, "download broken off", "account", d.note.Who, "path", d.note.Name, "err", c.err)
+	}
+	written := d.out.bytes.Load()
+	d.note.Bytes, d.note.Took, d.note.Outcome = written, time.Since(d.note.At), transfers.OK
+	if d.out.declared.Load() != written {
+		d.note.Outcome = transfers.Aborted
+	}
+	if d.meter == nil {
+		d.record(ctx)
+		return
+	}
+	failed := http.NewResponseController(d.out.ResponseWriter).Flush() // net/http's buffer
+	all, known := d.meter.Written()
+	if d.out.failed || failed != nil || !known {
+		// Nobody can tell how much of what net/http took has reached the system.
+		d.note.Outcome = transfers.Aborted
+		d.note.Bytes = min(d.acknowledged(), written)
+		d.record(ctx)
+		return
+	}
+	release := d.conn.Hold()
+	s.Measures.Follow(d.meter, d.note.At, all, s.Patience, func(got stream.Taken) {
+		release()
+		d.note.Bytes = max(0, written-max(0, all-got.Acked))
+		d.note.Took = got.At.Sub(d.note.At)
+		if got.Lost {
+			d.note.Outcome = transfers.Aborted
+		}
+		d.record(ctx)
+	})
+}
+
+func (d *download) record(ctx context.Context) {
+	d.sender.record(ctx, d.note)
+	d.ended()
 }
