@@ -286,3 +286,54 @@ func (c *Catalog) newSorter() *sortedrun.Sorter {
 func addRun(runs []runRef, added runRef) []runRef {
 	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }
+
+// Check returns an error if the store has lost or changed the log's last version, or lost the
+// oldest or the newest of its runs. It is a quick check for monitoring; Fsck checks everything.
+func (c *Catalog) Check(ctx context.Context) error {
+	held, err := c.refresh(ctx)
+	if err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	now, err := c.log.read(ctx, held.N)
+	if err != nil {
+		return fmt.Errorf("catalog: version %d: %w", held.N, err)
+	}
+	if now.digest != held.digest {
+		return fmt.Errorf("catalog: version %d has changed since it was read: %w", held.N, ErrCorrupt)
+	}
+	for i, ref := range now.Runs {
+		if i != 0 && i != len(now.Runs)-1 {
+			continue
+		}
+		if _, err := store.ReadAll(ctx, c.log.Store, ref.Name, ref.Size-1, 1); err != nil {
+			return fmt.Errorf("catalog: %s of version %d: %w", ref.Name, held.N, err)
+		}
+	}
+	return nil
+}
+
+// Boundaries returns the names of the catalog's durable writes. Each method makes its writes in the
+// order given. A fault test must stop the process before and after each write.
+func Boundaries() []string {
+	return []string{
+		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
+		string(kindMerge) + writeRun, string(kindMerge) + writeVersion,
+		string(kindRemove) + writeRun, string(kindRemove) + writeVersion,
+		string(kindRestore) + writeRun, string(kindRestore) + writeVersion, string(kindRestrict) + writeRun, string(kindRestrict) + writeVersion,
+		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
+		string(kindExpire) + writeRun, string(kindExpire) + writeVersion,
+	}
+}
+
+// Suffixes of the names of durable writes. The version's kind comes before them.
+const (
+	writeRun     = "-run"     // the sorted run is stored
+	writeVersion = "-version" // the version is appended, which makes the run visible
+)
+
+// Names of Collect's durable writes, except for its versions.
+const (
+	writeCondemn   = "condemn"   // a list of marked objects is stored
+	writeCollect   = "collect"   // a marked object is deleted
+	writeCollected = "collected" // a list is deleted, after its objects
+)

@@ -59,6 +59,39 @@ type Collection struct {
 	Retained *Retained `json:"retained,omitempty"`
 }
 
+// Reason is why an object is collected.
+type Reason string
+
+const (
+	ReasonMerged      Reason = "merged"      // a run whose rows are in a merged run
+	ReasonUnpublished Reason = "unpublished" // an object of an attempt that failed, or of a batch that will not be published
+	ReasonTakenDown   Reason = "taken-down"  // all in it is taken down or expired, some taken down
+	ReasonUnused      Reason = "unused"      // an object that its derived index does not need any more
+	ReasonExpired     Reason = "expired"     // everything in it has expired
+)
+
+// Candidate is one object that is marked or deleted.
+type Candidate struct {
+	Key    string `json:"key"`
+	Size   int64  `json:"size"` // bytes
+	Reason Reason `json:"why"`
+}
+
+// Tally counts objects, and names the first thousand.
+type Tally struct {
+	Objects int64       `json:"objects"`
+	Bytes   int64       `json:"bytes"`
+	Some    []Candidate `json:"some,omitempty"`
+}
+
+func (t *Tally) add(c Candidate) {
+	t.Objects++
+	t.Bytes += c.Size
+	if len(t.Some) < maxListed {
+		t.Some = append(t.Some, c)
+	}
+}
+
 // Collect deletes the objects that nothing needs any more. An object is deleted in two passes: one
 // collection marks it in a list in the store, and a later collection deletes it, if still nothing
 // needs it. Each collection does both, for different objects.
@@ -232,6 +265,21 @@ func (g *collector) checkNotBehind(ctx context.Context, known int64) error {
 	return fmt.Errorf("knows version %d, but the catalog ends at %d: %w", known, newest.N, ErrCorrupt)
 }
 
+// DerivedIndex is an index that another package derives from the catalog and keeps in the catalog's
+// store. The catalog knows only where the index is.
+type DerivedIndex interface {
+	// Prefix returns the prefix of all its objects' keys. The prefix ends with a slash.
+	Prefix() string
+	// Needs returns a function that reports whether the index needs an object. An object that the
+	// index does not need must never be needed later, unless the object is younger than
+	// CollectOptions.Delay.
+	Needs(ctx context.Context) (func(key string) bool, error)
+	// Check is for Fsck. It calls need for every object that the index needs, with the object's
+	// size in bytes, and problem for everything that is wrong. It returns an error only if it could
+	// not check.
+	Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error
+}
+
 // collectable lists all objects that may be collected, in the order of their keys.
 func (c *Catalog) collectable(ctx context.Context, index DerivedIndex) iter.Seq2[store.Info, error] {
 	prefixes := []string{"packs/", runPrefix, "segments/"}
@@ -248,4 +296,65 @@ func (c *Catalog) collectable(ctx context.Context, index DerivedIndex) iter.Seq2
 			}
 		}
 	}
+}
+
+// downed is an object that nothing needs, with the taken-down entries in it.
+type downed struct {
+	Candidate
+	entries []SegmentEntry
+}
+
+// perErase limits the objects that are erased by one version.
+const perErase = 1000
+
+// delete deletes one object, unless this is a dry run, and counts it.
+func (g *collector) delete(ctx context.Context, c Candidate) error {
+	if !g.opt.DryRun {
+		err := g.catalog.opt.Boundary.Write(writeCollect, func() error { return g.catalog.lib.store.Delete(ctx, c.Key) })
+		if err != nil {
+			return err
+		}
+	}
+	g.report.Deleted.add(c)
+	return nil
+}
+
+// deleteDown records the erasure of the entries in g.down in the catalog, then deletes their
+// objects. It leaves objects whose take-down was lifted meanwhile.
+func (g *collector) deleteDown(ctx context.Context) error {
+	down := g.down
+	g.down = nil
+	if stones := g.erasures(down); !g.opt.DryRun && len(stones) > 0 {
+		if err := g.catalog.erase(ctx, stones); err != nil {
+			return err
+		}
+	}
+	now := g.catalog.current().tombstones
+	for _, d := range down {
+		if !g.opt.DryRun && !now.erased(d.entries) {
+			continue
+		}
+		if err := g.delete(ctx, d.Candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erasures returns an erasure for each take-down that covers an entry in the objects.
+func (g *collector) erasures(down []downed) (stones []Tombstone) {
+	seen := make(map[Tombstone]bool)
+	for _, d := range down {
+		for _, e := range d.entries {
+			for _, t := range g.head.tombstones[e.SURT] {
+				erase := t
+				erase.By, erase.Through = "collection", g.head.NextSeq-1
+				if t.Act == TakeDown && t.covers(e) && !seen[erase] {
+					seen[erase] = true
+					stones = append(stones, erase)
+				}
+			}
+		}
+	}
+	return stones
 }
