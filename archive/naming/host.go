@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"sheaf/internal/weburl"
 )
 
 // MaxURL is the length of the longest URL that a segment keeps, in bytes.
@@ -186,4 +188,43 @@ func windowsReserved(name string) bool {
 		return true
 	}
 	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && base[3] >= '0' && base[3] <= '9'
+}
+
+// SURT returns a URL's key in an index, "jp,ac,waseda)/path?query", as the Internet Archive and
+// pywb write it: in lower case, without www, default port, session IDs and a trailing slash, with
+// the query's parameters sorted. Several URLs may have the same key.
+func SURT(rawURL string) string {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return strings.ToLower(rawURL)
+	}
+	end := strings.IndexAny(rest+"/", "/?#")
+	host := strings.ToLower(rest[:end])
+	rest, _, _ = strings.Cut(rest[end:], "#")
+
+	name, port := splitPort(host)
+	name = strings.Trim(name, ".")
+	if scheme == "http" && port == "80" || scheme == "https" && port == "443" {
+		port = ""
+	}
+	if parsesAsAddress(name) {
+		host = name
+	} else {
+		labels := strings.Split(withoutWWW(name), ".")
+		slices.Reverse(labels)
+		host = strings.Join(labels, ",")
+	}
+	if port != "" {
+		host += ":" + port
+	}
+	return host + ")" + weburl.Key(rest)
+}
+
+// withoutWWW drops a first label of "www" and digits.
+func withoutWWW(name string) string {
+	first, rest, ok := strings.Cut(name, ".")
+	if digits, www := strings.CutPrefix(first, "www"); ok && www && strings.Trim(digits, "0123456789") == "" {
+		return rest
+	}
+	return name
 }
