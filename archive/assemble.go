@@ -2,12 +2,17 @@ package archive
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"io"
+	"os"
 	"time"
 
 	"sheaf/archive/deflate"
+	"sheaf/internal/files"
+	"sheaf/internal/media"
 	"sheaf/internal/wire"
 )
 
@@ -147,4 +152,191 @@ func appendHead(c *deflate.Compressor, dst, head []byte, cell *Cell) []byte {
 		return deflate.AppendFixed(dst, head)
 	}
 	return append(dst, c.Run(head)...)
+}
+
+// Deflated is a body, deflated as segments store it.
+type Deflated struct {
+	Blocks io.Reader
+	Size   int64 // bytes of Blocks
+	Body   int64 // bytes that they decode to
+}
+
+// Deflater deflates bodies as a Writer does, for a Writer on another machine. It must not be used
+// concurrently.
+type Deflater struct {
+	compress *deflate.Compressor
+	copying  []byte
+}
+
+// NewDeflater returns a Deflater. level is the compression level, from 1 to 9.
+func NewDeflater(level int) (*Deflater, error) {
+	c, err := deflate.NewCompressor(level)
+	return &Deflater{c, make([]byte, 32<<10)}, err
+}
+
+// Deflate writes the blocks of a page's body. http is the page's status line and header. Its media
+// type says whether the body is compressed already.
+func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
+	_, mimeType, _ := parseHTTP(http) // a Writer would refuse the record
+	run := d.compress.Begin(dst, media.IsCompressed(mimeType))
+	if _, err := io.CopyBuffer(struct{ io.Writer }{run}, struct{ io.Reader }{body}, d.copying); err != nil {
+		return err
+	}
+	return run.Close()
+}
+
+// begin begins the run of a page's body. If d holds the deflated body and all of it fits, begin
+// stores d's blocks, and returns a run that drops its input.
+func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
+	if d == nil || d.Body > min(w.opt.MaxBody, w.room(d.Size)) {
+		return w.compress.Begin(&w.body, stored), nil
+	}
+	_, err := io.CopyBuffer(struct{ io.Writer }{&w.body}, struct{ io.Reader }{d.Blocks}, w.copying)
+	return wholeRun{}, err
+}
+
+// wholeRun is a run whose blocks are stored already. It drops its input.
+type wholeRun struct{}
+
+func (wholeRun) Write(p []byte) (int, error) { return len(p), nil }
+func (wholeRun) Flush() error                { return nil }
+func (wholeRun) Close() error                { return nil }
+
+// bodySum computes the digests of a record's payload and block. The block is HTTP header and body.
+type bodySum struct {
+	payload, block hash.Hash // payload is nil if its digest is known
+	file           fileSum
+}
+
+// fileSum computes the CRC-32 and the length of the file in the tar, and passes its bytes on.
+type fileSum struct {
+	to  io.Writer
+	crc uint32
+	n   int64
+}
+
+func newBodySum(http []byte) *bodySum {
+	s := &bodySum{payload: sha256.New(), block: sha256.New()}
+	s.file.to = s
+	s.block.Write(http)
+	return s
+}
+
+// Write adds p to the digests only. A WARC-only record needs no more: its body is in its head.
+func (s *bodySum) Write(p []byte) (int, error) {
+	if s.payload != nil {
+		s.payload.Write(p)
+	}
+	return s.block.Write(p)
+}
+
+func (f *fileSum) Write(p []byte) (int, error) {
+	f.crc = crc32.Update(f.crc, crc32.IEEETable, p)
+	f.n += int64(len(p))
+	return f.to.Write(p)
+}
+
+// cellOverhead is an upper limit for a record's decoded headers, in bytes. Records with longer
+// headers are refused if there is no room for them.
+const cellOverhead = 256 << 10
+
+// leastRoom is the least room, in bytes, for the rest of a body. With less, the body is cut.
+const leastRoom = 64 << 10
+
+// room returns how many bytes of a record's body the rule of expansion surely allows in the
+// segment, if n deflated bytes of the body are stored already.
+func (w *Writer) room(n int64) int64 {
+	return wire.ExpansionRoom(w.decoded+cellOverhead, w.size+n)
+}
+
+// keep writes a body to the run and the sum, as far as MaxBody and the rule of expansion allow. It
+// reports whether it cut the body.
+func (w *Writer) keep(run deflate.Run, sum *fileSum, body io.Reader) (cut bool, err error) {
+	out := io.MultiWriter(run, sum)
+	most := w.opt.MaxBody
+	fits := min(most, w.room(0))
+	for fits > sum.n {
+		if _, err := io.CopyBuffer(out, io.LimitReader(body, fits-sum.n), w.copying); err != nil {
+			return false, err
+		}
+		if sum.n < fits {
+			return false, nil
+		}
+		if fits == most {
+			break
+		}
+		// The rule may allow more of the body once the bytes so far are deflated.
+		if err := run.Flush(); err != nil {
+			return false, err
+		}
+		room := min(most, w.room(w.body.n))
+		if room < most && room-fits < leastRoom {
+			break
+		}
+		fits = room
+	}
+	more, _ := io.CopyN(io.Discard, body, 1)
+	return more > 0, nil
+}
+
+// spoolMemory is how many bytes a spool keeps in memory.
+const spoolMemory = 256 << 10
+
+// spool keeps the bytes that are written to it until it is reset. It keeps up to spoolMemory in
+// memory, and further bytes in a temporary file.
+type spool struct {
+	dir  string
+	mem  bytes.Buffer
+	file *os.File
+	n    int64
+}
+
+func (s *spool) Write(p []byte) (int, error) {
+	if s.file == nil && s.mem.Len()+len(p) <= spoolMemory {
+		s.n += int64(len(p))
+		return s.mem.Write(p)
+	}
+	if s.file == nil {
+		f, err := files.Nameless(s.dir)
+		if err != nil {
+			return 0, err
+		}
+		s.file = f
+	}
+	n, err := s.file.Write(p)
+	s.n += int64(n)
+	return n, err
+}
+
+// copyTo writes everything to w.
+func (s *spool) copyTo(w io.Writer) error {
+	if _, err := w.Write(s.mem.Bytes()); err != nil {
+		return err
+	}
+	if s.file == nil {
+		return nil
+	}
+	_, err := io.Copy(w, s.inFile())
+	return err
+}
+
+// inFile returns a reader of the bytes in the file.
+func (s *spool) inFile() io.Reader { return io.NewSectionReader(s.file, 0, s.n-int64(s.mem.Len())) }
+
+// decodeTo decodes the blocks that are kept, and writes the result to w.
+func (s *spool) decodeTo(w io.Writer) error {
+	var blocks io.Reader = bytes.NewReader(s.mem.Bytes())
+	if s.file != nil {
+		blocks = io.MultiReader(blocks, s.inFile())
+	}
+	return deflate.NewInflater().Inflate(w, blocks)
+}
+
+func (s *spool) reset() {
+	s.mem.Reset()
+	s.n = 0
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
 }

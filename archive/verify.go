@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"strings"
 	"time"
 
+	"sheaf/internal/display"
 	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 )
@@ -271,4 +273,47 @@ func (w *walker) summarise(s *Summary) {
 	w.raw = nil
 	s.Views = w.views.infos(s)
 	w.views = nil
+}
+
+// FormatError says where stored bytes violate the format, and how.
+type FormatError struct {
+	Offset int64       // of the wrong member or byte, from the start of the input
+	Cell   int         // the cell's number, from 0; -1 outside of cells
+	Entry  string      // the tar entry's name or the record's URL, where known
+	Code   wire.Reason // the reason that the quarantine shows
+	Excess bool        // only a length is wrong: a body is too long, or breaks the rule of expansion
+	Msg    string
+	Err    error // the cause, such as an error of reading; may be nil
+}
+
+func (e *FormatError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "offset %d", e.Offset)
+	if e.Cell >= 0 {
+		fmt.Fprintf(&b, ", cell %d", e.Cell)
+	}
+	if e.Entry != "" {
+		fmt.Fprintf(&b, " (%s)", display.Harmless(e.Entry))
+	}
+	fmt.Fprintf(&b, ": %s", e.Msg)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String() + " [" + string(e.Code) + "]"
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// The codes of this package's FormatErrors.
+const (
+	codeSHA        = wire.ReasonSHAMismatch
+	codeTruncated  = wire.ReasonTruncated
+	codeCorrupt    = wire.ReasonCorruptMember
+	codePathEscape = wire.ReasonPathEscape
+	codeLinkEntry  = wire.ReasonLinkEntry
+	codeBombRatio  = wire.ReasonBombRatio
+)
+
+func corrupt(format string, args ...any) *FormatError {
+	return &FormatError{Code: codeCorrupt, Cell: -1, Msg: fmt.Sprintf(format, args...)}
 }
