@@ -1,3 +1,12 @@
+// Package accept takes batches over from the receivers: it checks the manifest, moves the file into
+// the buffers and enters the batch as received. It reads a file without manifest to its end and
+// makes a manifest for it. It converts a foreign archive to a batch first.
+//
+// # Records that are no pages
+//
+// Keep stores the records of an imported archive that are no pages, such as requests and metadata.
+// They lie in the store beside the batch's manifest, as two objects: one has the records, grouped
+// by host, and the other says where each host's records are.
 package accept
 
 import (
@@ -6,6 +15,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -329,4 +339,77 @@ func receiptOf(b *inbox.Batch) *wire.Receipt {
 		Edition: b.Edition, Version: b.Version, At: b.Entered,
 		Inferred: b.Inferred,
 	}
+}
+
+// Recover finishes what a crash has interrupted. It enters batches with placed files, and deletes
+// folders without a batch file.
+func (a *Acceptor) Recover(ctx context.Context) error {
+	placed, err := a.placed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range placed {
+		if err := a.recoverBatch(ctx, id); err != nil {
+			return fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// placed returns the batches that have files in the buffers but no row. It also deletes folders
+// without a batch file, and folders of batches in the store. Meanwhile no batch is accepted.
+func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
+	a.accepting.Lock()
+	defer a.accepting.Unlock()
+	ids, err := a.opt.Buffers.Placed()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		b, err := a.opt.Ledger.Get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if b != nil && b.Incoming == "" {
+			continue
+		}
+		if b != nil { // its files are in the store
+			if err := a.opt.Buffers.Drop(id); err != nil {
+				return nil, fmt.Errorf("batch %s: %w", id, err)
+			}
+			continue
+		}
+		if err := a.opt.Buffers.Sweep(id); err != nil {
+			return nil, err
+		}
+		have, err := inbox.TreeSize(a.opt.Buffers.File(id))
+		if err == nil && have >= 0 && wire.BatchID(id).Valid() {
+			placed = append(placed, id)
+		} else if err == nil { // the receiver still has the upload, or the upload was to be refused
+			err = a.opt.Buffers.Drop(id)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	return placed, nil
+}
+
+func (a *Acceptor) recoverBatch(ctx context.Context, id string) error {
+	m, signed, err := a.opt.Buffers.Manifest(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // meanwhile another process has accepted it, and it was published and collected
+	}
+	if signed == nil {
+		return err
+	}
+	up := Upload{Batch: wire.BatchID(id), Robot: wire.BatchID(id).Robot()}
+	if err == nil && m.Inferred { // only the service writes such a manifest
+		_, _, err := a.take(ctx, up, m, signed)
+		return err
+	}
+	if _, _, err := a.Accept(ctx, up, signed); err != nil {
+		a.opt.Log.ErrorContext(ctx, "a batch that was being accepted stays where it is; its robot will send the manifest again", "batch", id, "err", err)
+	}
+	return nil
 }

@@ -13,6 +13,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/media"
+	pages "sheaf/internal/page"
+	"sheaf/internal/preference"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -264,4 +267,89 @@ func (c *conversion) revisit(r *warcRecord) error {
 		return c.originalHead(r)
 	}
 	return err
+}
+
+// keep stores the header fields that rec.Original can have. whole: these are all fields.
+func keep(r *warcRecord, rec *archive.Record) (whole bool) {
+	whole = true
+	size := 0
+	for _, f := range headerFields(r.head) {
+		n := len(f.Name) + len(f.Value)
+		if size+n > archive.MaxOriginal || archive.CheckOriginal([]archive.Field{f}) != nil {
+			whole = false
+			continue
+		}
+		rec.Original, size = append(rec.Original, f), size+n
+	}
+	return whole
+}
+
+// headerFields returns the fields of a WARC header in order, with folded lines joined.
+func headerFields(head []byte) (fields []archive.Field) {
+	_, text, _ := strings.Cut(string(head), "\r\n")
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, crlf2), "\r\n") {
+		if n := len(fields) - 1; n >= 0 && line != "" && isSpace(line[0]) {
+			fields[n].Value = strings.TrimSpace(fields[n].Value + " " + strings.TrimSpace(line))
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		fields = append(fields, archive.Field{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	return fields
+}
+
+// isSpace reports whether a line that begins with c continues the line before.
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// originalHead adds a metadata record to the others. Its block has r's WARC header and HTTP header,
+// which the segment could not keep completely. See FORMAT.md.
+func (c *conversion) originalHead(r *warcRecord) error {
+	const maxHead = 256 << 10
+	raw, err := io.ReadAll(io.LimitReader(r.block.from(0), maxHead))
+	if err != nil {
+		return err
+	}
+	head := bytes.Clone(r.head)
+	if http, _, ok := cutHead(raw); ok && r.isHTTP() {
+		head = append(head, http...)
+	}
+	about := ""
+	if id := r.get("WARC-Record-ID"); id != "" {
+		about = "WARC-Refers-To: " + id + "\r\n"
+	}
+	return c.others.add(r, fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: %s\r\n"+
+		"WARC-Date: %s\r\nWARC-Target-URI: %s\r\n%sContent-Type: application/warc\r\nContent-Length: %d\r\n\r\n",
+		archive.RecordID(head), r.get("WARC-Date"), r.url(), about, len(head)), bytes.NewReader(head))
+}
+
+// links adds a page's links, or a redirect's target, to r. It finds links as robots do. If the
+// page's body cannot be read, the error comes again when the record is stored.
+func (c *conversion) links(r *archive.Record) {
+	header := make(http.Header)
+	head := parseHead(r.HTTP)
+	for _, f := range head.fields {
+		header.Add(f[0], f[1])
+	}
+	status, _, _ := statusLine(head.first) // 0 without one
+	var found []pages.Link
+	switch contentType := media.ContentType(header); {
+	case r.Kind == archive.Response && status/100 == 3 && header.Get("Location") != "":
+		if to, err := weburl.Parse(r.URL, header.Get("Location"), nil); err == nil {
+			found = []pages.Link{{URL: to, Tag: "redirect"}}
+		}
+	case r.Kind == archive.Page && r.Body != nil:
+		found = pages.HeaderLinks(header, r.URL)
+		if start, _ := c.head.Peek(preference.Searched); !pages.Searches(start, contentType) {
+			break
+		}
+		c.searched.Reset()
+		_, _ = io.CopyN(&c.searched, r.Body, pages.MaxBytes+1) // one more shows that there is more
+		r.Body = io.MultiReader(bytes.NewReader(c.searched.Bytes()), r.Body)
+		if p, err := pages.LinksAndText(c.searched.Bytes(), contentType, r.URL, 0); err == nil {
+			found = append(found, p.Links...)
+		}
+	}
+	for _, l := range found[:min(len(found), pages.MaxRecorded)] {
+		r.Links = append(r.Links, archive.Link{URL: l.URL, Kind: l.Kind(), Rel: l.Rel, Anchor: l.Anchor})
+	}
 }

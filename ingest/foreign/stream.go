@@ -1,18 +1,22 @@
 package foreign
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bufio"
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
+	"sheaf/internal/display"
 	"sheaf/internal/wire"
 )
 
@@ -190,4 +194,145 @@ func tarHeader(block []byte) bool {
 		want = want<<3 | int64(c-'0')
 	}
 	return sum == want && sum != 8*' '
+}
+
+// Limits bound the expansion of one file. In addition a file may expand to at most 200 times its
+// own size, or 256 MiB if that is more.
+type Limits struct {
+	Bytes   int64 `mapstructure:"max_bytes" want:"above 0"`   // of the inflated file; and of the content that it stands for, which are holes of sparse files and decoded bodies; 0 is DefaultBytes
+	Entries int64 `mapstructure:"max_entries" want:"above 0"` // entries of a tar, or records of a WARC; 0 is DefaultEntries
+}
+
+// Defaults of Limits.
+const (
+	DefaultBytes   = 256 << 30
+	DefaultEntries = 10_000_000
+)
+
+const (
+	maxRatio = 200       // bytes for each byte of the file
+	minLimit = 256 << 20 // bytes that any file may expand to
+)
+
+// meter counts what a file expands to.
+type meter struct {
+	maxBytes   int64
+	limit      string // the name of the limit in maxBytes
+	maxEntries int64
+	inflated   int64 // bytes of the inflated file
+	content    int64 // bytes of holes and decoded bodies
+	entries    int64
+}
+
+func newMeter(limits Limits, size int64) *meter {
+	m := &meter{maxBytes: cmp.Or(limits.Bytes, DefaultBytes), limit: "import.max_bytes", maxEntries: cmp.Or(limits.Entries, DefaultEntries)}
+	if ratio := max(size, minLimit/maxRatio) * maxRatio; ratio < m.maxBytes {
+		m.maxBytes, m.limit = ratio, fmt.Sprintf("%d for each of its own", maxRatio)
+	}
+	return m
+}
+
+func (m *meter) over() error {
+	if m.inflated > m.maxBytes || m.content > m.maxBytes {
+		return fmt.Errorf("the file expands to more than %d bytes, the limit (%s)", m.maxBytes, m.limit)
+	}
+	return nil
+}
+
+// read counts bytes of the inflated file. It fails beyond the limit.
+func (m *meter) read(n int64) error {
+	m.inflated += n
+	return m.over()
+}
+
+// made counts bytes that the inflated file does not have: holes of sparse files, and decoded
+// bodies.
+func (m *meter) made(n int64) error {
+	m.content += min(n, m.maxBytes+1) // min keeps the sum from overflowing
+	return m.over()
+}
+
+// room returns how many bytes of holes and decoded bodies may still come.
+func (m *meter) room() int64 { return m.maxBytes - m.content }
+
+// entry counts an entry or record. It fails beyond the limit.
+func (m *meter) entry() error {
+	if m.entries++; m.entries > m.maxEntries {
+		return fmt.Errorf("the file holds more than %d entries, the limit (import.max_entries)", m.maxEntries)
+	}
+	return nil
+}
+
+// sparse reports whether a file in a tar may have holes. The tar does not contain the holes.
+func sparse(h *tar.Header) bool {
+	if h.Typeflag == tar.TypeGNUSparse {
+		return true
+	}
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// Error says what is wrong with a foreign file, and where.
+type Error struct {
+	Offset int64       // in the inflated file
+	Entry  string      // URL of the record, or name of the tar entry
+	Reason wire.Reason // for the quarantine
+	Msg    string
+}
+
+func (e *Error) Error() string {
+	where := fmt.Sprintf("offset %d, inflated", e.Offset)
+	if e.Entry != "" {
+		where += fmt.Sprintf(" (%s)", display.Harmless(fmt.Sprintf("%.200s", e.Entry)))
+	}
+	return where + ": " + e.Msg
+}
+
+func wrong(offset int64, entry string, reason wire.Reason, format string, args ...any) *Error {
+	return &Error{offset, entry, reason, fmt.Sprintf(format, args...)}
+}
+
+// reading turns a read error into an *Error if the file's content is at fault. It returns errors of
+// the disk and of the context unchanged.
+func (s *input) reading(err error, entry string) error {
+	var known *Error
+	var hole *gap
+	var disk *fs.PathError
+	switch {
+	case s.disk != nil:
+		return s.disk
+	case err == nil:
+		return nil
+	case errors.As(err, &known), errors.As(err, &hole), errors.As(err, &disk), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return wrong(s.n, entry, wire.ReasonTruncated, "the file ends here, in the middle")
+	}
+	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
+}
+
+// ended returns the error of the disk or the context, if any, or else err.
+func (s *input) ended(err error) error {
+	if s.disk != nil {
+		return s.disk
+	}
+	return err
+}
+
+// whole returns err. But if err is a fault of the file, it first reads the rest. If the file turns
+// out to be cut off, it returns that error instead, because the rest may still come.
+func (s *input) whole(err error) error {
+	var fault, cut *Error
+	if !errors.As(err, &fault) || fault.Reason == wire.ReasonTruncated {
+		return err
+	}
+	_, rerr := io.Copy(io.Discard, s)
+	if rerr = s.reading(rerr, fault.Entry); s.disk != nil || errors.As(rerr, &cut) && cut.Reason == wire.ReasonTruncated {
+		return rerr
+	}
+	return err
 }

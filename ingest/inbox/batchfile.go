@@ -2,11 +2,18 @@ package inbox
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"time"
 
 	"sheaf/archive"
@@ -133,4 +140,127 @@ func (f *BatchFile) Compare(digest string, size int64, first *Refusal) error {
 		detail += "; first fault: " + first.Detail
 	}
 	return &Refusal{wire.ReasonSHAMismatch, detail}
+}
+
+// Refusal says what is permanently wrong with a batch. Sending the same bytes again will not help.
+type Refusal struct {
+	Reason wire.Reason
+	Detail string
+}
+
+func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.Detail }
+
+// OneHost refuses one host of a batch, for example because it inflates to too much. The batch's
+// other hosts can be accepted.
+type OneHost struct{ *Refusal }
+
+func (e *OneHost) Unwrap() error { return e.Refusal }
+
+// manifestEntry is the name of the manifest's copy inside a batch.
+const manifestEntry = "_batch/manifest.json"
+
+// RefuseManifest returns a refusal that names the manifest's copy as the place of the fault.
+func RefuseManifest(m *wire.Manifest, reason wire.Reason, why string) *Refusal {
+	at := int64(0)
+	if len(m.Hosts) > 0 {
+		last := m.Hosts[len(m.Hosts)-1]
+		at = last.Offset + last.Length
+	}
+	return refuseManifestAt(at, reason, why)
+}
+
+func refuseManifestAt(at int64, reason wire.Reason, why string) *Refusal {
+	return &Refusal{reason, fmt.Sprintf("offset %d (%s): %s", at, manifestEntry, why)}
+}
+
+// sameManifest compares the manifest's copy inside the batch, at an offset, with the manifest that
+// came with the batch. Of an inferred manifest it compares only the hosts, because the other fields
+// come from the copy.
+func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
+	var inner wire.Manifest
+	if err := json.Unmarshal(tail, &inner); err != nil {
+		return refuseManifestAt(at, wire.ReasonCorruptMember, err.Error())
+	}
+	if m.Inferred {
+		inner, m = wire.Manifest{Hosts: slices.Concat(inner.Hosts)}, &wire.Manifest{Hosts: slices.Concat(m.Hosts)}
+	}
+	have, err := innerOf(&inner)
+	if err != nil {
+		return err
+	}
+	want, err := innerOf(m)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(have, want) {
+		return refuseManifestAt(at, wire.ReasonSHAMismatch, "the manifest inside the batch is not the one that came with it")
+	}
+	return nil
+}
+
+// innerOf returns the manifest as the copy inside the batch has it: without size and digest.
+func innerOf(m *wire.Manifest) ([]byte, error) {
+	inner := *m
+	inner.Size, inner.SHA256 = 0, ""
+	return json.Marshal(inner)
+}
+
+// refusalOf turns a format error of the verifier into a refusal. at and part say where in the batch
+// the verified part begins. It returns other errors unchanged.
+func refusalOf(err error, at int64, part string) error {
+	var fault *archive.FormatError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	placed := *fault
+	placed.Offset += at
+	placed.Entry = cmp.Or(placed.Entry, part)
+	refusal := &Refusal{fault.Code, placed.Error()}
+	if fault.Excess {
+		return &OneHost{refusal}
+	}
+	return refusal
+}
+
+// InferManifest verifies a batch that came without a manifest and returns the manifest that it
+// should have come with. Hosts, ranges, counts and digests are those found in the file. The copy of
+// the manifest inside must agree with them, and gives the other fields. If the copy does not name
+// this robot, the batch gets an ID made from its content, so the same file is the same batch again.
+// The caller must set the generation if it is missing, and check the manifest.
+//
+// If the batch is wrong, the error is a *Refusal; its reason is ReasonTruncated if more bytes could
+// help.
+func InferManifest(r io.Reader, robot string, limits Limits) (*wire.Manifest, error) {
+	in := &input{r: r, hash: sha256.New()}
+	var hosts []wire.Host
+	end := int64(0)
+	opt := archive.VerifyOptions{Grace: limits.Grace, MaxBody: limits.MaxBody}
+	inner, err := archive.VerifyBatch(in, opt, func(s *archive.Summary) error {
+		hosts = append(hosts, wire.Host{
+			Name: s.Host, Offset: end, Length: s.RangeSize, SHA256: s.RangeSHA256,
+			Records: s.Records, Revisits: s.Revisits, First: s.First, Last: s.Last,
+		})
+		end += s.RangeSize
+		return nil
+	})
+	switch {
+	case in.err != nil:
+		return nil, in.err
+	case err != nil:
+		return nil, refusalOf(err, 0, "batch.tar.gz")
+	}
+	m := new(wire.Manifest)
+	if err := json.Unmarshal(inner, m); err != nil {
+		return nil, refuseManifestAt(end, wire.ReasonCorruptMember, err.Error())
+	}
+	if err := sameManifest(inner, &wire.Manifest{Hosts: hosts, Inferred: true}, end); err != nil {
+		return nil, err
+	}
+	m.Hosts, m.Inferred, m.Size, m.SHA256, m.Collection = hosts, true, in.n, in.sha256(), wire.Collection{}
+	if m.Robot != robot || m.Batch.Robot() != robot {
+		const most = 1_000_000_000 // a batch ID's number has at most nine digits
+		digest := binary.BigEndian.Uint64(in.hash.Sum(nil))
+		m.Robot, m.Batch = robot, wire.NewBatchID(robot, m.Created, int64(digest%most))
+	}
+	return m, nil
 }

@@ -4,18 +4,91 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/db"
 	"sheaf/internal/files"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 )
+
+// Env has the ledger, the files, the log and the clock of all stages.
+type Env struct {
+	Ledger   *Ledger
+	Buffers  Dir
+	Objects  store.Store
+	InStore  bool // batches are accepted into Objects, not Buffers
+	Log      *slog.Logger
+	Now      func() time.Time
+	Boundary files.Boundary
+}
+
+// Write calls f, which makes one durable write, and Boundary before and after f.
+func (e *Env) Write(name string, f func() error) error { return e.Boundary.Write(name, f) }
+
+// The durable writes of a batch, in their order.
+const (
+	BoundaryPlace          = "place"      // the batch file and its manifest under their final names
+	BoundaryEnter          = "enter"      // the row: received
+	BoundaryClaim          = "claim"      // the row: pre-split, with a new attempt, token and lease; also each extension of the lease
+	BoundaryStore          = "stage"      // one object in the store: a host's segment, or a pack of several
+	BoundaryStaged         = "staged"     // the catalog entries of some hosts, in the database
+	BoundarySplit          = "split"      // the row: post-split
+	BoundaryManifest       = "manifest"   // the signed manifest, in the store
+	BoundaryPublish        = "publish"    // the catalog's new version
+	BoundaryPublished      = "published"  // the rows: published
+	BoundaryCollect        = "collect"    // a published batch's files deleted
+	BoundaryCollected      = "collected"  // the row: collected, and its staged entries deleted
+	BoundaryQuarantine     = "quarantine" // the row: quarantined
+	BoundaryMoveAside      = "move-aside" // the batch's folder moved to the quarantine
+	BoundaryFailure        = "failure"    // the row: postponed
+	BoundaryQuarantineFile = "keep"       // the row of a file without manifest: quarantined; then the file is moved
+)
+
+// Boundaries returns the names of the durable writes of a batch, in their order. A fault test kills
+// the process before and after each of them.
+func Boundaries() []string {
+	return []string{
+		BoundaryPlace, BoundaryEnter,
+		BoundaryClaim, BoundaryStore, BoundaryStaged, BoundarySplit,
+		BoundaryManifest, BoundaryPublish, BoundaryPublished,
+		BoundaryCollect, BoundaryCollected,
+		BoundaryQuarantine, BoundaryMoveAside, BoundaryFailure, BoundaryQuarantineFile,
+	}
+}
+
+// The durable writes of an operator's decision.
+const (
+	BoundaryRestore = "restore" // a released batch's folder moved back
+	BoundaryRelease = "release" // the row: received
+	BoundaryDiscard = "discard" // the row: discarded
+	BoundaryErase   = "erase"   // a discarded batch's file deleted
+	BoundaryErased  = "erased"  // the row: collected
+)
+
+// DecisionBoundaries returns the names of the durable writes of an operator's decision, in their
+// order.
+func DecisionBoundaries() []string {
+	return []string{BoundaryRestore, BoundaryRelease, BoundaryDiscard, BoundaryErase, BoundaryErased}
+}
+
+// Bell wakes the loop of a stage.
+type Bell chan struct{}
+
+// NewBell returns a bell. It remembers one ring until the loop listens.
+func NewBell() Bell { return make(Bell, 1) }
+
+// Ring tells the loop that there is work. It never blocks.
+func (b Bell) Ring() { loop.Offer(b, struct{}{}) }
 
 // The files of a batch lie in the buffers or, if InStore was set when the batch was accepted, in
 // the object store, where every process that ingests finds them. Incoming in the batch's row is the
@@ -199,4 +272,40 @@ func (e *Env) Sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// The ledger knows every name under which an unpublished batch's objects may lie in the store:
+// Batch.Incoming has the names in use, and a table lists the others. A name is listed before its
+// objects are stored. When a batch adopts the name, the same transaction strikes it off the list,
+// and fails if the name is doomed by then. So a crash leaves no unknown objects, and nothing is
+// deleted that a batch may still adopt.
+
+// Announce lists a name whose objects are about to be stored.
+func (l *Ledger) Announce(ctx context.Context, name string, now time.Time) error {
+	_, err := l.db.ExecContext(ctx, `INSERT INTO ingest_incoming (name, since) VALUES (?, ?)`, name, db.Millis(now))
+	return err
+}
+
+// adopt strikes a name off the list for the batch that takes it. It returns ErrLost if the name is
+// doomed.
+func adopt(ctx context.Context, tx *sql.Tx, name string) error {
+	if name == "" {
+		return nil
+	}
+	return db.Change(ctx, tx, ErrLost, `DELETE FROM ingest_incoming WHERE name = ? AND doomed = 0`, name)
+}
+
+// Doom dooms the names that were announced before the given time and not adopted by a batch. It
+// returns all doomed names.
+func (l *Ledger) Doom(ctx context.Context, before time.Time) ([]string, error) {
+	if _, err := l.db.ExecContext(ctx, `UPDATE ingest_incoming SET doomed = 1 WHERE doomed = 0 AND since < ?`, db.Millis(before)); err != nil {
+		return nil, err
+	}
+	return db.Column[string](ctx, l.db, `SELECT name FROM ingest_incoming WHERE doomed = 1`)
+}
+
+// Forget strikes a doomed name off the list, after its objects were deleted.
+func (l *Ledger) Forget(ctx context.Context, name string) error {
+	_, err := l.db.ExecContext(ctx, `DELETE FROM ingest_incoming WHERE name = ? AND doomed = 1`, name)
+	return err
 }

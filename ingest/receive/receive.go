@@ -19,7 +19,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
@@ -227,4 +230,87 @@ func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 func (r *Receiver) begun(t transfers.Transfer, moved func() int64) (ended func()) {
 	t.Direction, t.At = transfers.Upload, time.Now()
 	return r.opt.Running.Begin(t, moved)
+}
+
+// A manifest of more than largeManifest bytes is read and checked only while its robot sends no
+// other large manifest, and at most largeAtOnce are read at once. So manifests take bounded memory,
+// and one robot cannot block the others.
+const (
+	largeManifest = 1 << 20
+	largeAtOnce   = 2
+)
+
+// errBusy says that the robot is sending another large manifest at the same time.
+var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
+
+// turnedAway returns err, but *inbox.Full for the error of a full disk. If there is no room or no
+// turn for the robot now, it calls Options.Refused.
+func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) error {
+	err = r.uploads.guard.NoSpace(err)
+	if _, ok := errors.AsType[*inbox.Full](err); ok || errors.Is(err, errBusy) {
+		r.opt.Refused(ctx, robot, err.Error())
+	}
+	return err
+}
+
+// largeOnes are the large manifests under way.
+type largeOnes struct {
+	places chan struct{} // has an element for each
+
+	mu     sync.Mutex      // guards robots
+	robots map[string]bool // robots that send one, or wait for a place
+}
+
+func newLargeOnes() *largeOnes {
+	return &largeOnes{places: make(chan struct{}, largeAtOnce), robots: make(map[string]bool)}
+}
+
+// enter waits for a place. The caller must call leave after reading its manifest. enter returns
+// errBusy if the robot has another manifest under way.
+func (l *largeOnes) enter(ctx context.Context, robot string) (leave func(), err error) {
+	l.mu.Lock()
+	busy := l.robots[robot]
+	l.robots[robot] = true
+	l.mu.Unlock()
+	if busy {
+		return nil, errBusy
+	}
+	gone := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.robots, robot)
+	}
+	select {
+	case l.places <- struct{}{}:
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+	return func() { <-l.places; gone() }, nil
+}
+
+// ownDir locks and returns the first of the directories receive, receive-1, … that no other process
+// uses. The lock lasts until the process ends. So a process that starts later finds and continues
+// the uploads of a process that has died.
+func ownDir(buffers string) (dir string, lock *os.File, err error) {
+	for n := 0; ; n++ {
+		dir = filepath.Join(buffers, "receive")
+		if n > 0 {
+			dir += fmt.Sprint("-", n)
+		}
+		if err := files.MkdirAll(dir, 0o750); err != nil {
+			return "", nil, err
+		}
+		lock, err := os.Open(dir)
+		if err != nil {
+			return "", nil, err
+		}
+		err = files.TryLock(lock)
+		if err == nil {
+			return dir, lock, nil
+		}
+		if closing := lock.Close(); closing != nil || !errors.Is(err, unix.EWOULDBLOCK) {
+			return "", nil, errors.Join(err, closing)
+		}
+	}
 }
