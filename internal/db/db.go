@@ -19,11 +19,10 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -64,52 +63,6 @@ func openAt(ctx context.Context, source string, to schema) (*sql.DB, error) {
 // IsPostgres reports whether a source is the URL of a PostgreSQL database.
 func IsPostgres(source string) bool {
 	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
-}
-
-func openSQLite(ctx context.Context, path string, to schema) (*sql.DB, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	reservePages()
-	db := sql.OpenDB(&turns{source: dsn(path), longest: busyTimeout, turn: make(chan struct{}, 1)})
-	err = check(ctx, db)
-	if err == nil {
-		err = migrate(ctx, db, to, nil, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
-	}
-	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("database %s: %w", path, damaged(err))
-	}
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(idleConnections)
-	return db, nil
-}
-
-// idleConnections is the number of SQLite connections that stay open. A new connection must first
-// read the schema, and its cache is empty.
-const idleConnections = 8
-
-func dsn(path string) string {
-	q := url.Values{
-		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), // first, since the next one may have to wait
-			"journal_mode(WAL)",
-			"synchronous(FULL)",
-			"foreign_keys(1)",
-			"cache_size(-16384)", // KiB of a connection; the default, 2 MiB, is too little for a list of 1,000 hosts
-		},
-		"_txlock": {"immediate"},
-	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
-	return u.String()
 }
 
 // migrate brings a database up to a schema. words translates the migrations' files for the
@@ -158,4 +111,49 @@ func Time(millis int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(millis).UTC()
+}
+
+// ErrOthers says that the schema cannot be brought up to date while other programs are at work on
+// the database, because a migration removes something that they need.
+//
+// Most migrations only add to the schema, and programs of the version before go on. A migration
+// that does more says why in a line of its own before its SQL:
+//
+//	-- Stop all: older programs read the column.
+var ErrOthers = errors.New("other programs are at work on the database")
+
+// stopAll finds a migration's reason for not being applied while older programs work.
+var stopAll = regexp.MustCompile(`(?m)^-- Stop all: (.+)$`)
+
+// rolling returns ErrOthers if a migration needs the other programs to be stopped. It looks at the
+// migrations with numbers above have, up to schema.
+func rolling(dir fs.FS, sources []*goose.Source, have, schema int64, others []string) error {
+	for _, s := range sources {
+		if s.Version <= have || s.Version > schema {
+			continue
+		}
+		text, err := fs.ReadFile(dir, s.Path)
+		if err != nil {
+			return fmt.Errorf("migrations: %w", err)
+		}
+		if why := stopAll.FindSubmatch(text); why != nil {
+			return fmt.Errorf("migration %d cannot be done now: %w, at %s, and %s Stop all of them, then start this version",
+				s.Version, ErrOthers, strings.Join(others, ", "), why[1])
+		}
+	}
+	return nil
+}
+
+// Names of a program's connections at the PostgreSQL server (application_name). Connections of a
+// program at work have nameAtWork. Connections that only prepare a start, or only look, have
+// nameAtStart.
+const (
+	nameAtWork  = "sheaf"
+	nameAtStart = "sheaf start"
+)
+
+// atWork returns the addresses of the programs that are at work on the database.
+func atWork(ctx context.Context, db *sql.DB) (addresses []string, err error) {
+	return Column[string](ctx, db, `SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND application_name = $1 AND pid <> pg_backend_pid()`, nameAtWork)
 }
