@@ -1,5 +1,12 @@
 package wire
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
 // PathHeartbeat is the path to which a robot posts a Heartbeat every few minutes. The answer is an
 // Orders, or 204 if there is nothing to change.
 const PathHeartbeat = "/v1/robots/{robot}/heartbeat"
@@ -185,3 +192,98 @@ type ProbeAsk struct {
 
 // MaxProbeFiles is the limit for the files of one probe (paper 001, 4.2.5).
 const MaxProbeFiles = 50
+
+// HeaderLease is a header of the answers to a list and to a heartbeat. It has the robot's lease:
+// for how many milliseconds the robot may visit the hosts of the list that it has after the answer,
+// or NoLease if there is no end. The time counts from the sending of the request. Without the
+// header the lease is not renewed.
+const (
+	HeaderLease = "Sheaf-Lease"
+	NoLease     = "none"
+)
+
+// Lease is the value of HeaderLease. The zero value renews no lease.
+type Lease struct {
+	Renewed bool
+	For     time.Duration // 0: without end
+}
+
+// String returns the header's value. l.Renewed must be true.
+func (l Lease) String() string {
+	if l.For == 0 {
+		return NoLease
+	}
+	return strconv.FormatInt(l.For.Milliseconds(), 10)
+}
+
+// MaxLease is the limit for a lease.
+const MaxLease = 10 * 365 * 24 * time.Hour
+
+// ParseLease parses the header's value, which is empty if there is no such header.
+func ParseLease(value string) (Lease, error) {
+	switch value {
+	case "":
+		return Lease{}, nil
+	case NoLease:
+		return Lease{Renewed: true}, nil
+	}
+	ms, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || ms <= 0 || ms > MaxLease.Milliseconds() {
+		return Lease{}, fmt.Errorf("%s %q is no number of milliseconds from 1 to %d", HeaderLease, value, MaxLease.Milliseconds())
+	}
+	return Lease{Renewed: true, For: time.Duration(ms) * time.Millisecond}, nil
+}
+
+// LeaseMargin returns how long before the end of a lease the robot begins its last visit. It is
+// also how long after the end the manager waits before it gives the robot's hosts to others. It
+// allows for clocks that differ in speed and for a request that is under way.
+func LeaseMargin(lease time.Duration) time.Duration { return min(lease/10, time.Minute) }
+
+// PathWatches is the path from which a robot gets its WatchList, the pages of its hosts that
+// consumers watch. By the ETag, a robot does not fetch an unchanged list again.
+const PathWatches = "/v1/robots/{robot}/watches"
+
+// MaxWatches is the limit for a WatchList that a robot accepts, in bytes.
+const MaxWatches = 64 << 20
+
+// Kinds of watches.
+const (
+	WatchURL    = "url"
+	WatchPrefix = "prefix"
+	WatchHost   = "host"
+)
+
+// WatchOrder is a page, a URL prefix or a host that consumers watch. A robot visits it at least
+// once in every cycle, more often if it changes more often, and delivers a change at once.
+type WatchOrder struct {
+	Kind string `json:"kind"`
+	Host string `json:"host"`
+	URL  string `json:"url"` // the answer is stored under this URL
+
+	// Address and Body are only set for a form: the URL to which the robot posts, and the posted
+	// fields. The answer has a URL of its own.
+	Address string `json:"address,omitempty"`
+	Body    string `json:"body,omitempty"`
+	Media   string `json:"media,omitempty"`
+
+	// Once, unless 0, asks for one visit as soon as possible, and for its batch at once. Each
+	// further request makes the number larger. A robot that has made the visit waits for a larger
+	// number.
+	Once int64 `json:"once,omitempty"`
+}
+
+// WatchList has all WatchOrders for one robot's hosts, each once.
+type WatchList struct {
+	Watches []WatchOrder `json:"watches"`
+}
+
+// Covers reports whether the order watches a URL, which must be on the order's host.
+func (o *WatchOrder) Covers(url string) bool {
+	switch o.Kind {
+	case WatchURL:
+		return url == o.URL
+	case WatchPrefix:
+		return strings.HasPrefix(url, o.URL)
+	}
+	return o.Kind == WatchHost
+}

@@ -1,5 +1,15 @@
 package wire
 
+import (
+	"errors"
+	"net/http"
+	"net/mail"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
 // JoinRequest is the body of POST /v1/robots/join. With it a robot exchanges a one-time token for
 // credentials, and registers the key with which it signs manifests.
 type JoinRequest struct {
@@ -61,4 +71,49 @@ type Problem struct {
 // AddressReport is the body of a POST to PathAddresses.
 type AddressReport struct {
 	Addresses map[string][]string `json:"addresses"` // by host
+}
+
+// ErrUnauthorized says that a robot's name and secret do not belong together, or no longer do.
+var ErrUnauthorized = errors.New("robot's name or secret is wrong, or the robot was revoked")
+
+// CheckContact returns an error if a contact, a URL or a mail address, cannot be used to reach
+// anybody. Robots with placeholder contacts have been banned, and their owners never learned why.
+func CheckContact(contact string) error {
+	if contact == "" {
+		return errors.New("it is required: a URL or a mail address at which webmasters reach you")
+	}
+	domain := ""
+	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		domain = u.Hostname()
+	} else if a, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:")); err == nil {
+		domain = a.Address[strings.LastIndexByte(a.Address, '@')+1:]
+	}
+	domain = strings.ToLower(domain)
+	switch {
+	case strings.ContainsAny(contact, "\r\n()"):
+		return errors.New("it holds a line end or parentheses")
+	case !strings.Contains(domain, "."):
+		return errors.New("it is neither a URL nor a mail address with a domain")
+	}
+	for _, placeholder := range []string{
+		"example.com", "example.org", "example.net", "example.jp", "yourdomain.com", "your-domain.com", "example", "invalid", "localhost",
+	} {
+		if domain == placeholder || strings.HasSuffix(domain, "."+placeholder) {
+			return errors.New("it is a placeholder; give an address at which webmasters reach you")
+		}
+	}
+	return nil
+}
+
+// RetryAfter parses a Retry-After header, in seconds or as a date, and returns at most a week. It
+// returns 0 if the header is missing, not valid or past.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if n, err := strconv.Atoi(value); err == nil && n > 0 {
+		return time.Duration(min(n, 7*24*3600)) * time.Second
+	}
+	if t, err := http.ParseTime(value); err == nil && t.After(now) {
+		return min(t.Sub(now), 7*24*time.Hour)
+	}
+	return 0
 }

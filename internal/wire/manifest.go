@@ -261,3 +261,59 @@ func DigestOf(r io.Reader) (digest string, n int64, err error) {
 	n, err = io.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), n, err
 }
+
+// Limits that hold for every robot and for the service.
+const (
+	// PageBytes is the default limit for a page's body, in bytes. The robot cuts longer bodies.
+	PageBytes = 64 << 20
+	// MaxBody is the longest body that the service accepts, in bytes. No setting may exceed it.
+	MaxBody = 512 << 20
+	// MaxRatio is the number of decoded bytes that each stored byte allows.
+	MaxRatio = 200
+	// Grace is how many more bytes may be decoded than MaxRatio allows. It is several times
+	// PageBytes, so that a few pages of zeros are kept whole.
+	Grace = 256 << 20
+)
+
+// ExpansionRoom returns how many more bytes may be decoded if a part's cells have these numbers of
+// bytes, decoded and stored. It is negative if the rule of expansion is broken.
+func ExpansionRoom(decoded, stored int64) int64 {
+	return Expansion{MaxRatio, Grace}.Room(decoded, stored)
+}
+
+// Expansion is the rule of expansion with other numbers than MaxRatio and Grace.
+type Expansion struct{ Ratio, Grace int64 }
+
+// Room is ExpansionRoom with the numbers of e.
+func (e Expansion) Room(decoded, stored int64) int64 {
+	const most = 1 << 62 // below this the sum cannot overflow
+	if stored > (most-e.Grace)/e.Ratio {
+		return most - decoded
+	}
+	return e.Grace + e.Ratio*stored - decoded
+}
+
+// A foreign WARC file may have records that do not fit into a segment: requests, metadata,
+// conversions, DNS, and truncated answers. They are stored beside the batch in one object, each as
+// a gzip member as in WARC files. Records of a host that the batch brings are contiguous; all other
+// records come first.
+
+// ViewOthers is the name of the view in the catalog that describes an entry's part of the object at
+// OthersKey.
+const ViewOthers = "others"
+
+// OthersKey returns the key of the object with a batch's records that do not fit into a segment.
+func OthersKey(id BatchID) string { return "batches/" + string(id) + ".others.warc.gz" }
+
+// OthersIndexKey returns the key of the index of the object at OthersKey. Each line of the index is
+// the OtherRecords of one host.
+func OthersIndexKey(id BatchID) string { return "batches/" + string(id) + ".others.json" }
+
+// OtherRecords describes the records of one host in the object at OthersKey.
+type OtherRecords struct {
+	Host    string `json:"host"` // empty: records of no host that the batch brings
+	Offset  int64  `json:"offset"`
+	Size    int64  `json:"size"`
+	Records int64  `json:"records"`
+	SHA256  string `json:"sha256"` // of the records' bytes
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"time"
 )
 
 // PathServiceKeys is the path from which a robot gets the statements about the service's keys, from
@@ -82,4 +83,16 @@ type OneKey ed25519.PublicKey
 // Verify calls open once, with the key, and returns its error.
 func (k OneKey) Verify(_ context.Context, open func(keys ...ed25519.PublicKey) error) error {
 	return open(ed25519.PublicKey(k))
+}
+
+// SigningKey is a key by which a robot signs its requests (package botauth), with the proof that
+// the robot holds it: a signature over the name of the service's directory of keys.
+type SigningKey struct {
+	Key       []byte    `json:"key"` // the public one, Ed25519
+	Begins    time.Time `json:"begins"`
+	Ends      time.Time `json:"ends"`
+	Created   int64     `json:"created"` // of the signature, in seconds since 1970
+	Expires   int64     `json:"expires"`
+	Nonce     string    `json:"nonce"`
+	Signature []byte    `json:"signature"`
 }
