@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -100,4 +102,40 @@ func lock(name string) (unlock func(), err error) {
 		return nil, err
 	}
 	return func() { f.Close() }, nil // closing releases the lock
+}
+
+// NPM returns a new folder for scripts of node. The scripts can import the npm packages that a
+// folder of test/npm lists. name is that folder's name. Only test/tools.sh fetches the packages;
+// without the packages the test ends as by Missing.
+func NPM(t testing.TB, name string) (dir string) {
+	t.Helper()
+	have, want := filepath.Join(cache(), "npm", name), filepath.Join(Root(t), "test", "npm", name)
+	files, err := os.ReadDir(want)
+	Must(t, err)
+	for _, file := range files {
+		wanted, err := os.ReadFile(filepath.Join(want, file.Name()))
+		Must(t, err)
+		if fetched, err := os.ReadFile(filepath.Join(have, file.Name())); err != nil || !bytes.Equal(fetched, wanted) {
+			Missing(t, "needs the packages of test/npm/%s, which test/tools.sh fetches from npm's registry", name)
+		}
+	}
+	dir = t.TempDir()
+	Must(t, os.Symlink(filepath.Join(have, "node_modules"), filepath.Join(dir, "node_modules")))
+	return dir
+}
+
+// Run runs a program in dir, with dir as its HOME, and returns its output. The test fails if the
+// program fails or takes longer than Patience. It is skipped if the program is missing.
+func Run(t testing.TB, dir, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Tool(t, program), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+	return string(out)
 }

@@ -2,11 +2,15 @@ package testkit
 
 import (
 	"archive/tar"
+	"bytes"
+	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -61,4 +65,14 @@ func corpusArchive(t testing.TB) string {
 	t.Helper()
 	Tool(t, "xz") // tar needs it, too
 	return filepath.Join(Shared(t), "corpus", "dev.tar.xz")
+}
+
+// Text returns n bytes that deflate about as well as pages. The same seed gives the same bytes.
+func Text(n int, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var b bytes.Buffer
+	for b.Len() < n {
+		fmt.Fprintf(&b, "<p>%d %s</p>\n", r.IntN(1000), strings.Repeat("word ", r.IntN(4)))
+	}
+	return b.Bytes()[:n]
 }

@@ -19,7 +19,7 @@ import (
 // an event by testkit, and asserts nothing that depends on a machine's speed.
 var byTheClock = map[string][]string{
 	"one place of testkit for all": {
-		"corpus.go CorpusFiles", "process.go Launch", "random.go Moment", "slow.go ReadSlowly", "slow.go Trickle",
+		"corpus.go CorpusFiles", "process.go Launch", "random.go Moment", "network.go ReadSlowly", "network.go Trickle",
 		"wait.go Eventually", "wait.go For", "wait.go Throughout",
 	},
 	"a command that measures, or plays robots for a time": {

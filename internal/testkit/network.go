@@ -2,14 +2,38 @@ package testkit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Addresses returns n unused host:port pairs, for servers that get their address from a setting.
+// They are on a random loopback address, so that no other program takes a port before its server
+// listens, or while the server is down.
+func Addresses(t testing.TB, n int) (list []string) {
+	t.Helper()
+	ip := fmt.Sprintf("127.%d.%d.%d", 128+rand.N(64), rand.N(256), 1+rand.N(254))
+	for range n {
+		l, err := net.Listen("tcp", ip+":0")
+		if err != nil {
+			l, err = net.Listen("tcp", "127.0.0.1:0") // for systems with one loopback address
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
 
 // SmallBuffer is the receive buffer of DialSmall's connections, as the system counts it.
 const SmallBuffer = 64 << 10
@@ -59,4 +83,20 @@ func ReadSlowly(t testing.TB, r io.Reader, n int64, within time.Duration) int64 
 		time.Sleep(time.Until(begun.Add(time.Duration(float64(within) * float64(got) / float64(n)))))
 	}
 	return got
+}
+
+// Tests send requests by http.DefaultClient, over connections of its own. The end of any
+// httptest.Server closes the unused connections of http.DefaultTransport, also those to other
+// servers. A request of another test then fails if it reads an answer without a body at this
+// moment.
+func init() {
+	http.DefaultClient.Transport = http.DefaultTransport.(*http.Transport).Clone()
+}
+
+// Tests ask no name server, because names of hosts in tests mean nothing outside them. Names of
+// this machine, such as localhost, are still found.
+func init() {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("tests ask no name server")
+	}}
 }
