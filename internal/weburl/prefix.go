@@ -15,7 +15,7 @@ import (
 //   - URLs with one key (see Key) are one page, since whoever asks for one of them is given the
 //     others. So "%70rivate", "PRIVATE", "%2570rivate" and "a/../private" are "private", "//private/"
 //     and "/private" are "/private/", and the order of a query's parameters does not matter.
-//   - A session ID (see session.go) in a URL or in the prefix makes no difference. What stands
+//   - A session ID (see isSession) in a URL or in the prefix makes no difference. What stands
 //     before the ID is whole: "/p?sid=…" names /p with any query, but not /pq.
 type Prefix struct {
 	host  string
