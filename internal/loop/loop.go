@@ -4,6 +4,7 @@ package loop
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -91,4 +92,19 @@ func Until(ctx context.Context, stop <-chan struct{}, why error) (_ context.Cont
 		}
 	}()
 	return ctx, func() { cancel(nil) }
+}
+
+// Backoff is the wait after temporary failures.
+type Backoff struct {
+	Min, Max time.Duration // after the first, and after many
+}
+
+// After returns the wait after a number of failures in a row. It doubles each time, up to Max. Half
+// of it is random, so that processes that failed together do not try again together.
+func (b Backoff) After(failures int) time.Duration {
+	wait := b.Max
+	if shift := failures - 1; b.Min <= b.Max>>shift {
+		wait = b.Min << shift
+	}
+	return wait/2 + rand.N(wait/2+1)
 }

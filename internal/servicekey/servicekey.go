@@ -1,12 +1,33 @@
+// Package servicekey keeps the keys with which a service signs receipts, hand-overs and links.
+//
+// One key signs at a time: the one in table service_key. Each process asks the database for the
+// current key before it signs. So one transaction changes the key of all processes, and no process
+// signs with an old key. A process that cannot get the private half signs nothing.
+//
+// A rotation has two steps. Announce makes the next key, and the old key signs a wire.KeyStatement
+// about it; robots learn the next key while the old one still signs. Use makes the next key sign.
+// Both may be repeated after a crash. Replace is for a stolen key, whose statements prove nothing:
+// robots cannot follow such a change by themselves.
+//
+// # Links
+//
+// LinkSigner signs links that need no log-in: anybody who has the link may open it. The secret of a
+// LinkSigner is derived from the service's key, so no signature is stored.
 package servicekey
 
 import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/base32"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -299,4 +320,34 @@ func Find(keys []Key, public []byte) (p Path) {
 	}
 	p.Chain = p.Chain[:min(len(p.Chain), wire.MaxKeyStatements)]
 	return p
+}
+
+// LinkSigner signs links of one purpose. It may be used by many goroutines at once.
+type LinkSigner struct{ secret []byte }
+
+// NewLinkSigner returns a signer with a secret for the purpose, derived from the service's key
+// (HKDF, RFC 5869).
+func NewLinkSigner(service ed25519.PrivateKey, purpose string) *LinkSigner {
+	secret, err := hkdf.Key(sha256.New, service.Seed(), nil, "sheaf link: "+purpose, sha256.Size)
+	if err != nil {
+		panic(err) // the length is allowed
+	}
+	return &LinkSigner{secret}
+}
+
+// Sign returns the signature of a link with these parts: 26 lower-case letters and digits, 130
+// bits.
+func (s *LinkSigner) Sign(parts ...string) string {
+	mac := hmac.New(sha256.New, s.secret)
+	for _, p := range parts { // with their lengths, so that parts cannot run into each other
+		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+		mac.Write([]byte(p))
+	}
+	text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
+	return strings.ToLower(text[:26])
+}
+
+// Check reports whether the signature is that of the parts. It compares in constant time.
+func (s *LinkSigner) Check(signature string, parts ...string) bool {
+	return hmac.Equal([]byte(signature), []byte(s.Sign(parts...)))
 }

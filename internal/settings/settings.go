@@ -12,8 +12,11 @@
 package settings
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -247,4 +250,50 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// ReadEnvironment reads a file as systemd's EnvironmentFile= does. Each line is NAME=VALUE; the
+// value may be in quotation marks. Lines that begin with # or ; are comments.
+func ReadEnvironment(file string) (map[string]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		all[strings.TrimSpace(name)] = value
+	}
+	return all, lines.Err()
+}
+
+// Show returns the settings in a struct, given as a pointer, as lines such as `http.listen:
+// ":8080"`, for diagnostics. For a field with the tag secret a line only says whether it is set. A
+// URL is shown without its password. secrets are the values of these fields that are set.
+func Show(of any) (lines, secrets []string) {
+	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
+		value := fmt.Sprintf("%v", f.value.Interface())
+		switch {
+		case f.secret && value != "":
+			secrets = append(secrets, value)
+			value = "(set)"
+		case f.value.Kind() == reflect.String:
+			value = fmt.Sprintf("%q", value)
+			if u, err := url.Parse(f.value.String()); err == nil && u.User != nil {
+				value = fmt.Sprintf("%q", u.Redacted())
+			}
+		}
+		lines = append(lines, dotted(f.key)+": "+value)
+	}
+	return lines, secrets
 }

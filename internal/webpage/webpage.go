@@ -8,14 +8,23 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/audit"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
 
 // Site has the values that all pages of a service share.
@@ -198,3 +207,119 @@ func Protect(h http.Header) {
 
 // Wanted reports whether the request comes from a browser that wants a page.
 func Wanted(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+const (
+	html = "text/html"
+	form = "application/x-www-form-urlencoded"
+)
+
+// Get defines an operation that answers with a page.
+func Get[In any, Who ~string](path string, who Who, summary string) route.Op[In, route.None] {
+	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(http.StatusOK, "A page").Sends(html)
+}
+
+// Form defines an operation that takes a page's form and redirects to a page. The parameter then
+// describes that page.
+func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, then string) route.Op[In, route.None] {
+	op := forPeople(route.New[In, route.None](http.MethodPost, path, who, act, summary)).Answering(http.StatusSeeOther, then)
+	if op.In == reflect.TypeFor[route.None]() { // a button
+		return op
+	}
+	return op.Takes(form)
+}
+
+// Lead defines an operation that redirects. The parameter to describes the target.
+func Lead[In any, Who ~string](path string, who Who, status int, summary, to string) route.Op[In, route.None] {
+	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(status, to)
+}
+
+// forPeople puts an operation that is not for operators into the description's chapter of pages for
+// people.
+func forPeople[In any](op route.Op[In, route.None]) route.Op[In, route.None] {
+	if op.For == route.Anybody || op.For == route.Account {
+		return op.Under("people")
+	}
+	return op
+}
+
+// file defines the operation for a file that pages need.
+func file(path, kind, summary, text string) route.Op[route.None, route.None] {
+	return route.New[route.None, route.None](http.MethodGet, path, route.Anybody, audit.None, summary).Under("people").Answering(http.StatusOK, text).Sends(kind)
+}
+
+// backQuery is the query of the path that chooses the language.
+type backQuery struct {
+	Back string `query:"back" doc:"a path of this service"`
+}
+
+// The operations for files and the language of pages.
+var (
+	chooser = route.New[backQuery, route.None](http.MethodGet, languagePath+"{lang:en|ja}", route.Anybody, audit.None, "Chooses the language of the pages, and leads back").Under("people").Answering(http.StatusSeeOther, "Back, with a cookie")
+	static  = file("/static/{file}", "text/css", "The pages' style sheet, and their script", "The style sheet").Also(http.StatusOK, "text/javascript", "")
+	icon    = file("/favicon.svg", "image/svg+xml", "The pages' icon", "The icon")
+	oldIcon = file("/favicon.ico", "image/svg+xml", "The same icon", "The icon")
+)
+
+// Routes returns the operations, for the API description.
+func Routes() []*route.Route {
+	return []*route.Route{chooser.Route, static.Route, icon.Route, oldIcon.Route}
+}
+
+//go:embed style.css
+var styleSheet []byte
+
+//go:embed page.js
+var script []byte
+
+//go:embed favicon.svg
+var favicon []byte
+
+// The paths of the style sheet and of the script. They change with the contents, so that browsers
+// may cache the files.
+var stylePath, scriptPath = staticPath(styleSheet, ".css"), staticPath(script, ".js")
+
+func staticPath(content []byte, ending string) string {
+	sum := sha256.Sum256(content)
+	return "/static/" + hex.EncodeToString(sum[:8]) + ending
+}
+
+// StyleSheet returns the path of the style sheet, for templates.
+func (Page) StyleSheet() string { return stylePath }
+
+// Script returns the path of the script, for templates.
+func (Page) Script() string { return scriptPath }
+
+// kept is a file that browsers may cache.
+type kept struct {
+	kind, keep string
+	content    []byte
+}
+
+// files has the cacheable files by path.
+var files = map[string]kept{
+	stylePath:    {"text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet},
+	scriptPath:   {"text/javascript; charset=utf-8", "public, max-age=31536000, immutable", script},
+	icon.Path:    {"image/svg+xml", "public, max-age=86400", favicon},
+	oldIcon.Path: {"image/svg+xml", "public, max-age=86400", favicon},
+}
+
+// Register mounts the style sheet, the script and the icons of the pages, and the choice of their
+// language.
+func Register(r *mux.Router) {
+	r.HandleFunc(chooser.Path, choose).Methods(http.MethodGet)
+	for _, path := range []string{static.Path, icon.Path, oldIcon.Path} {
+		r.HandleFunc(path, serveFile).Methods(http.MethodGet, http.MethodHead)
+	}
+}
+
+func serveFile(w http.ResponseWriter, r *http.Request) {
+	file, ok := files[r.URL.Path]
+	if !ok {
+		problem.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", file.kind)
+	w.Header().Set("Cache-Control", file.keep)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content))
+}

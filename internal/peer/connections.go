@@ -2,10 +2,13 @@ package peer
 
 import (
 	"container/list"
+	"context"
+	"crypto/rand"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // Limits bound the connections that a server keeps open.
@@ -125,3 +128,34 @@ func (g *Guard) originOf(c net.Conn) netip.Prefix {
 	}
 	return Network(addr)
 }
+
+// Shutdown is server.Shutdown, but notices within 50 ms that the last request has ended.
+// server.Shutdown looks less and less often, in the end twice a second.
+func Shutdown(ctx context.Context, server *http.Server) error {
+	const look = 50 * time.Millisecond
+	for {
+		bounded, cancel := context.WithTimeout(ctx, look)
+		err := server.Shutdown(bounded)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+type idKey struct{}
+
+// WithRequest returns a context with a request's ID. Lines that are logged with the context have
+// the ID (see package commandline).
+func WithRequest(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, idKey{}, id)
+}
+
+// Request returns the request's ID in a context; empty if there is none.
+func Request(ctx context.Context) string {
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
+}
+
+// NewID returns a new random ID of 26 letters and digits.
+func NewID() string { return rand.Text() }
