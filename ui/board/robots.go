@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -211,4 +212,77 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Log.InfoContext(r.Context(), "operator orders a robot", "by", by(r), "robot", name, "directive", act)
 	return webpage.SeeOther(w, pathRobots+"/"+name)
+}
+
+// releasesPage lists the releases of the robot's program and their roll-out.
+type releasesPage struct {
+	page
+	Releases []roster.Release
+	Pager    pager
+}
+
+var releasesTemplate = parse("releases")
+
+func (b *board) releases(w http.ResponseWriter, r *http.Request) error {
+	all, err := b.Manager.Releases.List(r.Context())
+	if err != nil {
+		return err
+	}
+	p := releasesPage{page: b.page(r)}
+	p.Releases, p.Pager = paged(r, all)
+	return webpage.Show(w, r, http.StatusOK, releasesTemplate, p)
+}
+
+// rollOut stops the roll-out of a release, or lets it go on.
+func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
+	in, err := route.Form[releaseForm](w, r)
+	if err != nil {
+		return err
+	}
+	stopped := ""
+	if in.Act == "stop" {
+		stopped = cmp.Or(in.Why, "stopped by "+by(r))
+	}
+	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", in.Act, in.Counter, in.Percent), Reason: stopped})
+	err = b.Manager.Releases.Rollout(r.Context(), in.Counter, in.Percent, stopped)
+	var bad roster.Bad
+	switch {
+	case errors.As(err, &bad):
+		return problem.New(http.StatusBadRequest, "bad_form", bad.Error())
+	case errors.Is(err, roster.ErrUnknown):
+		return problem.New(http.StatusNotFound, "not_found", err.Error())
+	case err != nil:
+		return err
+	}
+	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", in.Counter, "percent", in.Percent, "stopped", stopped)
+	return webpage.SeeOther(w, pathReleases)
+}
+
+// series draws the robots' work: pages, links and load, each stacked by robot. f.Who names one
+// robot; empty: all.
+func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFilter, until time.Time) ([]webpage.Chart, error) {
+	points, err := b.Manager.Levelling.Series(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	begins, column := columnsOf(f, until)
+	pages, links, load := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	for _, one := range points {
+		i, ok := column[one.Begin.Unix()]
+		if !ok {
+			continue
+		}
+		for of, amount := range map[*map[string][]float64]int64{&pages: one.Pages, &links: one.Links, &load: one.Load} {
+			if (*of)[one.Robot] == nil {
+				(*of)[one.Robot] = slices.Repeat([]float64{webpage.NoData}, len(begins))
+			}
+			(*of)[one.Robot][i] = float64(amount)
+		}
+	}
+	axis := webpage.TimeAxis(p, begins)
+	return []webpage.Chart{
+		webpage.NewChart(p, p.T("Pages collected"), webpage.UnitCount, axis, byName(pages, len(begins))...),
+		webpage.NewChart(p, p.T("Links found"), webpage.UnitCount, axis, byName(links, len(begins))...),
+		webpage.NewChart(p, p.T("Load: URLs known and not collected"), webpage.UnitCount, axis, byName(load, len(begins))...),
+	}, nil
 }

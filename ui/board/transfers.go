@@ -4,6 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -14,6 +17,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 )
 
 // Operations on transfers, for programs.
@@ -67,4 +71,146 @@ func servePeriods(w http.ResponseWriter, r *http.Request, of *transfers.Log, zon
 		return transfers.WritePeriodsCSV(w, doc.Periods)
 	}
 	return problem.JSON(w, http.StatusOK, doc)
+}
+
+// ratesPage shows transfer rates by hour, day or month.
+type ratesPage struct {
+	page
+	Filter transfers.PeriodFilter
+	Charts []webpage.Chart
+	Lines  []transfers.Period // the newest first
+	Pager  pager
+	CSV    string
+	Others []other // links to other periods
+}
+
+// other is a link to the same transfers by another period.
+type other struct {
+	By, Name, Path string
+	Now            bool
+}
+
+var ratesTemplate = parse("rates")
+
+func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	now := time.Now()
+	asked, err := route.Query[transfers.PeriodQuery](q)
+	if err != nil {
+		return err
+	}
+	filter, err := asked.Filter(b.Site.Local(now).Location(), now)
+	if err != nil {
+		return problem.BadQuery("%v", err)
+	}
+	filter.Each = true
+	lines, err := b.Transfers.Periods(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	p := ratesPage{page: b.page(r), Filter: filter}
+	until := now
+	if !filter.Until.IsZero() {
+		until = filter.Until
+	}
+	p.Charts = Charts(p.Page, filter, lines, until)
+	slices.Reverse(lines)
+	p.Lines, p.Pager = paged(r, lines)
+	with := func(path, key, value string) string {
+		changed := url.Values{"by": {filter.By}}
+		for _, k := range []string{"who", "direction"} {
+			if v := q.Get(k); v != "" {
+				changed.Set(k, v)
+			}
+		}
+		changed.Set(key, value)
+		return path + "?" + changed.Encode()
+	}
+	csv := q
+	csv.Del("from")
+	csv.Set("format", "csv")
+	csv.Set("each", "1")
+	p.CSV = api.PathPeriods + "?" + csv.Encode()
+	for by, name := range map[string]string{transfers.Hour: p.T("by hour"), transfers.Day: p.T("by day"), transfers.Month: p.T("by month")} {
+		p.Others = append(p.Others, other{by, name, with(pathTransfers, "by", by), by == filter.By})
+	}
+	slices.SortFunc(p.Others, func(a, b other) int { return slices.Index(lengths, a.By) - slices.Index(lengths, b.By) })
+	return webpage.Show(w, r, http.StatusOK, ratesTemplate, p)
+}
+
+var lengths = []string{transfers.Hour, transfers.Day, transfers.Month}
+
+// Begun returns the name of a line's period.
+func (p ratesPage) Begun(at time.Time) string { return PeriodName(p.Filter.By, at) }
+
+// Charts draws transfers, with uploads and downloads in separate charts: the bytes (of each robot
+// or account if f.Each is set) and beside them the mean rate. A period without transfers has no
+// rate.
+func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []webpage.Chart) {
+	begins, column := columnsOf(f, until)
+	axis := webpage.TimeAxis(p, begins)
+	for _, direction := range []string{transfers.Upload, transfers.Download} {
+		if f.Direction != "" && f.Direction != direction {
+			continue
+		}
+		name := p.T("Received from robots")
+		if direction == transfers.Download {
+			name = p.T("Fetched by readers")
+		}
+		each, sums := make(map[string][]float64), make([]transfers.Period, len(begins))
+		for _, one := range periods {
+			i, ok := column[one.Begin.Unix()]
+			if !ok || one.Direction != direction {
+				continue
+			}
+			if each[one.Who] == nil {
+				each[one.Who] = make([]float64, len(begins))
+			}
+			each[one.Who][i] += float64(one.Bytes)
+			sums[i].Add(one)
+		}
+		rates := make([]float64, len(begins))
+		for i, sum := range sums {
+			if rates[i] = sum.Rate(); sum.Took == 0 {
+				rates[i] = webpage.NoData
+			}
+		}
+		all = append(all, webpage.NewChart(p, p.T("%s: bytes", name), webpage.UnitBytes, axis, byName(each, len(begins))...),
+			webpage.NewChart(p, p.T("%s: bytes a second of a transfer", name), webpage.UnitRate, axis, webpage.Series{Values: rates}))
+	}
+	return all
+}
+
+// columnsOf returns the beginnings of a chart's periods, up to the period of until. column has the
+// index of each beginning, in seconds since 1970.
+func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, column map[int64]int) {
+	column = make(map[int64]int)
+	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
+		column[at.Unix()] = len(begins)
+		begins = append(begins, at)
+	}
+	return begins, column
+}
+
+// byName returns one series for each name, or one series of zeros if there are no names.
+func byName(each map[string][]float64, columns int) (all []webpage.Series) {
+	for name, values := range each {
+		all = append(all, webpage.Series{Name: name, Values: values})
+	}
+	if all == nil {
+		all = []webpage.Series{{Values: make([]float64, columns)}}
+	}
+	slices.SortFunc(all, func(a, b webpage.Series) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// PeriodName formats the beginning of a period as its name.
+func PeriodName(by string, at time.Time) string {
+	switch by {
+	case transfers.Hour:
+		return at.Format("01-02 15:04")
+	case transfers.Month:
+		return at.Format("2006-01")
+	}
+	return at.Format(time.DateOnly)
 }
