@@ -66,8 +66,8 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // fewRounds are a daemon's whose days last a second: what a round finds is found early enough.
 func fewRounds() Rounds {
 	return Rounds{
-		Status: time.Hour, Size: time.Minute, Room: 10 * time.Minute,
-		Express: 10 * time.Second, QueueDue: 10 * time.Second, Checkpoint: 10 * time.Minute,
+		Status: time.Hour, Size: 10 * time.Minute, Room: 10 * time.Minute,
+		Express: 30 * time.Second, QueueDue: 30 * time.Second, Checkpoint: 10 * time.Minute,
 	}
 }
 

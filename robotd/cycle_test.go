@@ -83,7 +83,7 @@ func TestCycleOfAClockThatWasAhead(t *testing.T) {
 func TestPausedWhileItBegins(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	const hosts = 300 // more than are visited at once
+	const hosts = 210 // more than are visited at once
 	at, seeds := map[string]string{}, []string{}
 	for n := range hosts {
 		host := fmt.Sprintf("h%d.test", n)

@@ -12,19 +12,19 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 )
 
-// startHand runs the real program as a hand that the head of cfg's folder has invited.
-func startHand(t testing.TB, robotd, data, head, name string) *testkit.Process {
+// startHand runs the test's own binary as a hand that the head of cfg has invited.
+func startHand(t testing.TB, cfg config.Config, name string) *testkit.Process {
 	t.Helper()
+	text, err := InviteHand(cfg, name)
+	testkit.Must(t, err)
 	pass := filepath.Join(t.TempDir(), name+".pass")
-	out, err := exec.Command(robotd, "hand", "invite", name, "--out", pass, "--data", data).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := exec.Command(robotd, "hand", "--head", head, "--pass", pass)
-	cmd.Env = append(os.Environ(), "ROBOTD_NETWORK_ALLOW_PRIVATE=true")
+	testkit.Must(t, os.WriteFile(pass, text, 0o600))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), handEnv+"="+cfg.Hands.Listen, passEnv+"="+pass)
 	return testkit.Start(t, "", cmd)
 }
 
@@ -40,10 +40,9 @@ func TestHands(t *testing.T) {
 	cfg := testConfig(t, service, nil)
 	cfg.Interval = 400 * time.Millisecond
 	cfg.Hands.Listen, cfg.Hands.Lease = testkit.Addresses(t, 1)[0], 2*time.Second
-	robotd := testkit.Build(t, "sheaf/cmd/robotd")
 	var all []*testkit.Process
 	for n := range 3 {
-		all = append(all, startHand(t, robotd, cfg.DataDir, cfg.Hands.Listen, fmt.Sprintf("hand%d", n)))
+		all = append(all, startHand(t, cfg, fmt.Sprint("hand", n)))
 	}
 	head := startRobot(t, cfg)
 	monitor := control.NewMonitor(cfg.DataDir)
@@ -115,7 +114,7 @@ func TestHands(t *testing.T) {
 func TestMannersOfHands(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	const addrs, hosts, pages = 7, 42, 20
+	const addrs, hosts, pages = 7, 28, 14
 	w := newWeb(t, "127.62.0.1", addrs, hosts, pages)
 	w.troubles()
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
@@ -178,7 +177,6 @@ func TestMannersOfHands(t *testing.T) {
 func BenchmarkHands(b *testing.B) {
 	for _, n := range []int{0, 1, 2, 4} {
 		b.Run(fmt.Sprintf("hands=%d", n), func(b *testing.B) {
-			robotd := testkit.Build(b, "sheaf/cmd/robotd")
 			var sum crawled
 			all := 0.0
 			for b.Loop() {
@@ -187,7 +185,7 @@ func BenchmarkHands(b *testing.B) {
 				cfg.Interval, cfg.Batch.Level, cfg.Hands.Listen = 0, 6, testkit.Addresses(b, 1)[0]
 				var hands []*testkit.Process
 				for i := range n {
-					hands = append(hands, startHand(b, robotd, cfg.DataDir, cfg.Hands.Listen, fmt.Sprint("hand", i)))
+					hands = append(hands, startHand(b, cfg, fmt.Sprint("hand", i)))
 				}
 				head := startRobot(b, cfg)
 				peak := peakMemory(head.Process.Pid)

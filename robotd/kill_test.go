@@ -11,10 +11,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,38 +24,53 @@ import (
 	"sheaf/robotd/config"
 )
 
-// killedEnv names the file of the settings with which the test's binary runs as a robot.
-const killedEnv = "ROBOTD_TEST_RUN_AS_ROBOT"
+// Variables of the environment with which the test's binary runs as a robot, or as a hand.
+const (
+	killedEnv = "ROBOTD_TEST_RUN_AS_ROBOT" // the file of the robot's settings
+	handEnv   = "ROBOTD_TEST_RUN_AS_HAND"  // host:port of the hand's head
+	passEnv   = "ROBOTD_TEST_PASS"         // the file of the hand's pass
+)
 
 func TestMain(m *testing.M) {
-	if file := os.Getenv(killedEnv); file != "" {
-		os.Exit(runAsRobot(file))
+	run := runAsRobot
+	switch {
+	case os.Getenv(handEnv) != "":
+		run = runAsHand
+	case os.Getenv(killedEnv) == "":
+		testkit.Waiting()
+		os.Exit(m.Run())
 	}
-	testkit.Waiting()
-	os.Exit(m.Run())
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
-func runAsRobot(file string) int {
+func runAsRobot() error {
 	var cfg config.Config
-	settings, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(settings, &cfg)
+	if err := config.LoadJSON(os.Getenv(killedEnv), &cfg); err != nil {
+		return err
 	}
-	if err == nil {
-		ctx, cancel := contextForChild()
-		defer cancel()
-		if dir := os.Getenv(profileEnv); dir != "" {
-			stop := profile(dir)
-			defer stop()
-		}
-		defer HoldMemory(cfg.Memory.Limit)()
-		err = Run(ctx, cfg, slog.New(slog.DiscardHandler))
+	ctx, cancel := contextForChild()
+	defer cancel()
+	if dir := os.Getenv(profileEnv); dir != "" {
+		stop := profile(dir)
+		defer stop()
 	}
+	defer HoldMemory(cfg.Memory.Limit)()
+	return Run(ctx, cfg, slog.New(slog.DiscardHandler))
+}
+
+func runAsHand() error {
+	pass, err := os.ReadFile(os.Getenv(passEnv))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
-	return 0
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	cfg := DefaultConfig()
+	cfg.Network.AllowPrivate = true
+	return Hand(ctx, cfg, os.Getenv(handEnv), pass, 1000, slog.New(slog.DiscardHandler))
 }
 
 // startRobot runs the test's own binary as a robot.

@@ -164,7 +164,7 @@ const hangsUpAtTwo = "hangs up at two pages"
 // show it.
 func TestBrokenProgramIsNotABrokenServer(t *testing.T) {
 	t.Parallel()
-	const good, more = 5, 40
+	const good, more = 5, 20
 	for answer, server := range map[string]bool{
 		"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n": false,
 		"HTTP/1.1 501 Not Implemented\r\n\r\n":                            false,
