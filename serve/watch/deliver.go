@@ -37,8 +37,10 @@ type delivery struct {
 	watch    string
 	notice   string // empty: the mail that asks to confirm an address
 	channel  channel
-	due      time.Time
-	attempts int
+	due      time.Time // of a new delivery
+	attempts int       // with the one under way
+
+	of *Watch // of a delivery that is due
 }
 
 // insertDelivery adds a delivery, unless it is there.
@@ -54,12 +56,12 @@ const (
 	claimFor = 30 * time.Second
 	// sendAtOnce is how many calls and mails are under way at once: a slow one delays no other.
 	sendAtOnce = 8
-	// claimAtOnce is how many deliveries are claimed at once.
-	claimAtOnce = 100
+	// dueAtOnce is how many deliveries are read at once.
+	dueAtOnce = 100
 )
 
-// deliverer sends what is due. Several may work at once, in many processes: each claims deliveries
-// before it sends them.
+// deliverer sends what is due. Several may work at once, in many processes: each claims a delivery
+// right before it sends it.
 type deliverer struct {
 	table *table
 	hooks *hooks
@@ -69,97 +71,79 @@ type deliverer struct {
 
 // deliverDue sends what is due now. more says that there may be other deliveries.
 func (s *deliverer) deliverDue(ctx context.Context) (more bool, err error) {
-	due, err := s.claim(ctx)
+	due, err := s.due(ctx)
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
-	letters := make(map[letterKey]*letter)
+	letters := make(map[letterKey][]delivery)
 	var sending errgroup.Group
 	sending.SetLimit(sendAtOnce)
 	defer func() { err = errors.Join(err, sending.Wait()) }()
 	for _, d := range due {
-		w, err := s.table.watch(ctx, d.watch)
-		if errors.Is(err, ErrNoWatch) {
-			continue // its deliveries were deleted, too
+		d.of, err = s.table.watch(ctx, d.watch)
+		if errors.Is(err, ErrNoWatch) { // it was removed while this delivery was being written
+			s.settle(ctx, d, &refusal{err}, s.table.now())
+			continue
 		}
 		if err != nil {
 			return false, err
 		}
 		if d.channel == byWebhook {
-			sending.Go(func() error {
-				mine, err := s.hold(ctx, hookTime, d)
-				if err != nil || !mine {
-					return err
-				}
-				return s.callInTurn(ctx, w, d)
-			})
+			sending.Go(func() error { return s.callInTurn(ctx, d) })
 			continue
 		}
-		key := letterKey{w.Account, w.Email, d.notice == "", ""}
+		key := letterKey{d.of.Account, d.of.Email, d.notice == "", ""}
 		if key.confirms {
-			key.watch = w.ID
+			key.watch = d.watch
 		}
-		if letters[key] == nil {
-			letters[key] = &letter{to: w.Email}
-		}
-		if err := s.mails.add(ctx, letters[key], w, d); err != nil {
-			return false, err
-		}
+		letters[key] = append(letters[key], d)
 	}
-	for _, l := range letters {
-		sending.Go(func() error {
-			mine, err := s.hold(ctx, s.mails.server.WaitTime(), l.of...)
-			if !mine {
-				return err
-			}
-			err = s.mails.send(ctx, l)
-			for _, d := range l.of {
-				s.settle(ctx, d, err, time.Time{})
-			}
-			return nil
-		})
+	for key, list := range letters {
+		sending.Go(func() error { return s.mail(ctx, key.email, list) })
 	}
 	return true, nil
 }
 
-// hold renews the claims to deliveries that are to be sent now. It reports whether this process
-// still has all of them: a claim ends if its delivery waits too long.
-func (s *deliverer) hold(ctx context.Context, long time.Duration, list ...delivery) (mine bool, err error) {
-	until := s.table.now().Add(long + claimFor)
-	for _, d := range list {
-		n, err := db.Exec(ctx, s.table.db, `UPDATE watch_deliveries SET due = ? WHERE id = ? AND state = ? AND attempts = ?`, db.Millis(until), d.id, waiting, d.attempts)
-		if err != nil || n == 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// claim returns deliveries that are due, and claims them, so that no other process sends them.
-func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
-	now := s.table.now()
-	beyond := db.Millis(mailer.BeyondPauses(now))
-	list, err := db.List(ctx, s.table.db, func(rows *sql.Rows, d *delivery) error {
-		return rows.Scan(&d.id, &d.watch, &d.notice, &d.channel, db.At(&d.due), &d.attempts)
-	}, `SELECT id, watch, notice, channel, due, attempts FROM watch_deliveries d
+// due returns deliveries that are due.
+func (s *deliverer) due(ctx context.Context) ([]delivery, error) {
+	now := db.Millis(s.table.now())
+	beyond := db.Millis(mailer.BeyondPauses(s.table.now()))
+	return db.List(ctx, s.table.db, func(rows *sql.Rows, d *delivery) error {
+		return rows.Scan(&d.id, &d.watch, &d.notice, &d.channel, &d.attempts)
+	}, `SELECT id, watch, notice, channel, attempts FROM watch_deliveries d
 		WHERE state = ? AND (due <= ? OR due > ? AND (attempts > 0 OR channel = ? OR notice = '')) AND `+notResting+` ORDER BY due, id LIMIT ?`,
-		waiting, db.Millis(now), beyond, byWebhook, db.Millis(now), beyond, claimAtOnce) // mails of notices may wait for weeks
-	if err != nil {
-		return nil, err
-	}
-	until := db.Millis(now.Add(max(hookTime, s.mails.server.WaitTime()) + claimFor))
+		waiting, now, beyond, byWebhook, now, beyond, dueAtOnce) // mails of notices may wait for weeks
+}
+
+// claim claims a delivery for as long as sending it may take. It reports whether no other process
+// has it.
+func (s *deliverer) claim(ctx context.Context, d *delivery, long time.Duration) (mine bool, err error) {
+	n, err := db.Exec(ctx, s.table.db, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
+		db.Millis(s.table.now().Add(long+claimFor)), d.id, waiting, d.attempts)
+	d.attempts++
+	return err == nil && n == 1, err
+}
+
+// mail sends one letter with those deliveries that no other process has.
+func (s *deliverer) mail(ctx context.Context, to string, list []delivery) error {
+	l := &letter{to: to}
 	for _, d := range list {
-		n, err := db.Exec(ctx, s.table.db, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
-			until, d.id, waiting, d.attempts)
-		if err != nil {
-			return nil, err
+		mine, err := s.claim(ctx, &d, s.mails.server.WaitTime())
+		if mine {
+			err = s.mails.add(ctx, l, d)
 		}
-		if n == 1 {
-			d.attempts++
-			mine = append(mine, d)
+		if err != nil {
+			return err
 		}
 	}
-	return mine, nil
+	if len(l.of) == 0 {
+		return nil
+	}
+	err := s.mails.send(ctx, l)
+	for _, d := range l.of {
+		s.settle(ctx, d, err, time.Time{})
+	}
+	return nil
 }
 
 // settle notes how a delivery ended. After a failure, again is the time of the next attempt; zero

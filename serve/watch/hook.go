@@ -209,14 +209,9 @@ func (h *hooks) answered(ctx context.Context, w *Watch) error {
 func (h *hooks) rest(ctx context.Context, w *Watch, t turn, why string) (time.Time, error) {
 	now := h.table.now()
 	next := now.Add(mailer.Pause(t.failed + 1))
-	var err error
-	if t.until == 0 {
-		_, err = h.table.db.ExecContext(ctx, `INSERT INTO watch_hooks (account, webhook, failures, resume) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			w.Account, w.Webhook, t.failed+1, db.Millis(next))
-	} else {
-		_, err = h.table.db.ExecContext(ctx, `UPDATE watch_hooks SET failures = ?, resume = ? WHERE account = ? AND webhook = ? AND resume = ?`,
-			t.failed+1, db.Millis(next), w.Account, w.Webhook, t.until)
-	}
+	_, err := h.table.db.ExecContext(ctx, `INSERT INTO watch_hooks (account, webhook, failures, resume) VALUES (?, ?, ?, ?)
+		ON CONFLICT (account, webhook) DO UPDATE SET failures = excluded.failures, resume = excluded.resume WHERE watch_hooks.resume = ?`,
+		w.Account, w.Webhook, t.failed+1, db.Millis(next), t.until)
 	if err != nil {
 		return next, err
 	}
@@ -227,21 +222,15 @@ func (h *hooks) rest(ctx context.Context, w *Watch, t turn, why string) (time.Ti
 	return next, err
 }
 
-// putBack undoes the claim to a delivery that cannot be sent yet.
-func (s *deliverer) putBack(ctx context.Context, d delivery) error {
-	_, err := s.table.db.ExecContext(ctx, `UPDATE watch_deliveries SET due = ?, attempts = attempts - 1 WHERE id = ? AND state = ? AND attempts = ?`,
-		db.Millis(d.due), d.id, waiting, d.attempts)
-	return err
-}
-
 // callInTurn calls a webhook if it does not rest, and notes the result.
-func (s *deliverer) callInTurn(ctx context.Context, w *Watch, d delivery) error {
+func (s *deliverer) callInTurn(ctx context.Context, d delivery) error {
+	w := d.of
 	t, ok, err := s.hooks.take(ctx, w)
-	if err != nil {
+	if err != nil || !ok {
 		return err
 	}
-	if !ok {
-		return s.putBack(ctx, d)
+	if mine, err := s.claim(ctx, &d, hookTime); !mine {
+		return err
 	}
 	var failed *hookFailure
 	var final *refusal

@@ -206,3 +206,21 @@ func TestFailingWebhookIsAskedRarely(t *testing.T) {
 		t.Error("what has waited for a week is tried still")
 	}
 }
+
+// TestDeliveryOfARemovedWatch: a notice that was written while its watch was being removed is given
+// up. It is not looked at for ever, and holds up no other.
+func TestDeliveryOfARemovedWatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.changes(1)
+	if _, err := b.DB.ExecContext(t.Context(), `DELETE FROM watches WHERE id = ?`, w.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.deliver()
+	var state string
+	if err := b.DB.QueryRowContext(t.Context(), `SELECT state FROM watch_deliveries WHERE watch = ?`, w.ID).Scan(&state); err != nil || state != "dead" {
+		t.Errorf("the delivery is %q, %v; want dead", state, err)
+	}
+}

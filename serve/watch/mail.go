@@ -42,7 +42,8 @@ type mails struct {
 }
 
 // add adds a delivery to a letter. If its notice was deleted, the letter does not show it.
-func (s *mails) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
+func (s *mails) add(ctx context.Context, l *letter, d delivery) error {
+	w := d.of
 	l.of = append(l.of, d)
 	if d.notice == "" {
 		l.items = append(l.items, item{Watch: mailer.OneLine(w.Title()), Link: s.table.base + api.PathWatches + "/" + w.ID + "/confirm/" + w.confirm})
