@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/files"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -294,62 +295,9 @@ func (s *Releases) taken(ctx context.Context, f wire.ReleaseFile) (bool, error) 
 	return err == nil && info.Size == f.Size, err
 }
 
-// Program opens a release's program. The caller must close it.
-func (s *Releases) Program(ctx context.Context, f wire.ReleaseFile) *ReleasedProgram {
-	return &ReleasedProgram{ctx: ctx, objects: s.objects, key: programKey(f.SHA256), size: f.Size}
-}
-
-// ReleasedProgram is an io.ReadSeekCloser over an object. It is for one goroutine.
-type ReleasedProgram struct {
-	ctx     context.Context // of the request, because io.Reader has no parameter for it
-	objects store.Store
-	key     string
-	size    int64
-	at      int64
-	open    io.ReadCloser // reads the object from at on; nil before the first Read
-}
-
-// Read implements io.Reader. It opens the object when needed.
-func (p *ReleasedProgram) Read(b []byte) (n int, err error) {
-	if p.at >= p.size {
-		return 0, io.EOF
-	}
-	if p.open == nil {
-		if p.open, err = p.objects.Open(p.ctx, p.key, p.at, p.size-p.at); err != nil {
-			return 0, err
-		}
-	}
-	n, err = p.open.Read(b)
-	p.at += int64(n)
-	return n, err
-}
-
-// Seek implements io.Seeker. It closes the object if the position changes.
-func (p *ReleasedProgram) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += p.at
-	case io.SeekEnd:
-		offset += p.size
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("%s: seek to %d", p.key, offset)
-	}
-	if offset != p.at {
-		if err := p.Close(); err != nil {
-			return 0, err
-		}
-		p.at = offset
-	}
-	return offset, nil
-}
-
-// Close implements io.Closer. A later Read would open the object again.
-func (p *ReleasedProgram) Close() error {
-	if p.open == nil {
-		return nil
-	}
-	err := p.open.Close()
-	p.open = nil
-	return err
+// Program returns a release's program. The caller must close it.
+func (s *Releases) Program(ctx context.Context, f wire.ReleaseFile) *stream.Content {
+	return &stream.Content{Size: f.Size, Open: func(off, n int64) (io.ReadCloser, error) {
+		return s.objects.Open(ctx, programKey(f.SHA256), off, n)
+	}}
 }

@@ -62,16 +62,18 @@ func (w *Answer) Write(p []byte) (int, error) {
 }
 
 // ReadFrom implements io.ReaderFrom. http.ServeContent calls it for each range, with an
-// io.LimitedReader over the Content.
+// io.LimitedReader over what it serves.
 func (w *Answer) ReadFrom(src io.Reader) (int64, error) {
 	if limited, ok := src.(*io.LimitedReader); ok {
-		if c, ok := limited.R.(*Content); ok {
-			c.until = c.pos + limited.N
-			if to, ok := w.ResponseWriter.(stream.Writer); ok && c.file != nil {
-				before := c.err
+		switch c := limited.R.(type) {
+		case *stream.Content:
+			c.Until(limited.N)
+		case *content:
+			if to, ok := w.ResponseWriter.(stream.Writer); ok {
+				before := c.Err()
 				n, err := c.sendTo(counted{to, &w.bytes}, limited.N)
 				limited.N -= n
-				w.failed = w.failed || err != nil && c.err == before // not reading the file failed
+				w.failed = w.failed || err != nil && c.Err() == before // not reading the file failed
 				return n, err
 			}
 		}

@@ -56,7 +56,7 @@ func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account
 func Head(w http.ResponseWriter, r *http.Request, n library.Node, download string) {
 	describe(w.Header(), n, download)
 	BoundRanges(r)
-	http.ServeContent(w, r, "", n.Modified, &Content{Size: n.Size})
+	http.ServeContent(w, r, "", n.Modified, &stream.Content{Size: n.Size})
 }
 
 // describe sets the headers that describe a file. If download is not empty, browsers save the file
@@ -216,14 +216,14 @@ func (d *download) moved() int64 {
 // end records a download with status 200 or 206, now or when its last byte is acknowledged. The
 // outcome is Aborted unless all bytes that the header declared were written and, if conn is set,
 // acknowledged.
-func (d *download) end(r *http.Request, c *Content) {
+func (d *download) end(r *http.Request, c *content) {
 	if !d.out.sent() {
 		d.ended()
 		return
 	}
 	s, ctx := d.sender, context.WithoutCancel(r.Context())
-	if c.err != nil && r.Context().Err() == nil {
-		s.Log.ErrorContext(ctx, "download broken off", "account", d.note.Who, "path", d.note.Name, "err", c.err)
+	if c.Err() != nil && r.Context().Err() == nil {
+		s.Log.ErrorContext(ctx, "download broken off", "account", d.note.Who, "path", d.note.Name, "err", c.Err())
 	}
 	written := d.out.bytes.Load()
 	d.note.Bytes, d.note.Took, d.note.Outcome = written, time.Since(d.note.At), transfers.OK

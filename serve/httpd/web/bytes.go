@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/problem"
+	"sheaf/internal/stream"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
@@ -147,7 +148,7 @@ func (p *Pages) sendRanges(w *guard.Answer, r *http.Request, c *records.Capture,
 		return nil
 	}
 	parts, isJoined := answer.Body.(*joined)
-	content := &guard.Content{Size: answer.Size, Forward: !isJoined && !answer.Gzip, Open: func(off, n int64) (io.ReadCloser, error) {
+	content := &stream.Content{Size: answer.Size, Forward: !isJoined && !answer.Gzip, Open: func(off, n int64) (io.ReadCloser, error) {
 		if isJoined {
 			return parts.whole.OpenRange(r.Context(), off, n)
 		}
