@@ -15,17 +15,18 @@ import (
 )
 
 // compose stores the rows that fill adds, and returns the record of the version that adds them to
-// the head. The rows take n sequence numbers.
-func (c *Catalog) compose(ctx context.Context, head *state, k kind, at time.Time, n int64, fill func(*runWriter) error) (*logRecord, error) {
+// the head. Each row takes a sequence number. Without rows compose returns nil.
+func (c *Catalog) compose(ctx context.Context, head *state, k kind, at time.Time, fill func(*runWriter) error) (*logRecord, error) {
 	run, err := c.buildRun(ctx, k, head.N+1, fill)
-	if err != nil {
+	if err != nil || run.Rows == 0 {
 		return nil, err
 	}
-	return &logRecord{Kind: k, At: at, Token: head.Token, Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + n}, nil
+	return &logRecord{Kind: k, At: at, Token: head.Token, Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + run.Rows}, nil
 }
 
 // buildRun writes the rows that fill adds as a run to a temporary file, and stores the run under a
-// name of its own. Nobody reads the run until a version names it.
+// name of its own. Nobody reads the run until a version names it. Without rows buildRun stores
+// nothing.
 func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
 	f, err := files.Nameless(c.opt.TempDir)
 	if err != nil {
@@ -36,7 +37,7 @@ func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func
 	if err := fill(w); err != nil {
 		return ref, err
 	}
-	if ref, err = w.finish(); err != nil {
+	if ref, err = w.finish(); err != nil || ref.Rows == 0 {
 		return ref, err
 	}
 	ref.Name = runPrefix + seqKey(version) + "-" + strings.ToLower(rand.Text())
@@ -95,7 +96,7 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 // addMerged adds the rows of the runs unchanged, except for summaries: each host gets one summary
 // of all its entries.
 func (w *runWriter) addMerged(ctx context.Context, runs []*run) error {
-	rows := openPassing(runs)
+	rows := openTable(passing(runs...))
 	if err := rows.seek(ctx, ""); err != nil {
 		return err
 	}

@@ -277,13 +277,13 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 		skip := func(l SegmentEntry) bool {
 			return l.Seq <= since || s.catalog.current().tombstones.erased([]SegmentEntry{l})
 		}
-		return f.each(s.unexpired(ctx, pass(ctx, []*run{r}, tableHost), skip), yield)
+		return f.each(s.unexpired(ctx, scan(ctx, passing(r), tableHost), skip), yield)
 	})
 }
 
 // Expired walks all expiries up to the version, in the order of their hosts' keys.
 func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
-	return decoded(s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return pass(ctx, runs, tableExpired) }), expiryOfRow)
+	return decoded(s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return scan(ctx, passing(runs...), tableExpired) }), expiryOfRow)
 }
 
 // RecordDigest returns the SHA-256 of the record of version n, in hexadecimal, or ErrNotExist. Each

@@ -91,7 +91,7 @@ func (s *Snapshot) EditionSizes(ctx context.Context, name, prefix string) iter.S
 			yield(HostSize{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
-		decoded(pass(ctx, []*run{r}, tableSummary+prefix), func(row []byte) (HostSize, error) {
+		decoded(scan(ctx, passing(r), tableSummary+prefix), func(row []byte) (HostSize, error) {
 			bytes, err := bytesOfSummary(row)
 			return HostSize{hostOfRow(row), bytes}, err
 		})(yield)

@@ -278,8 +278,8 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	if e.Kind == kindMerge {
 		return nil
 	}
-	v := &versionCheck{fsck: f, entry: e, perBatch: make(map[string]int64), expired: openExpiries(f.live)}
-	sum, err := f.checkRun(ctx, e, e.Added, func(row []byte) error { return v.row(ctx, row) })
+	v := &versionCheck{runCheck: runCheck{f, e, e.Added}, perBatch: make(map[string]int64), expired: openExpiries(f.live)}
+	sum, err := v.read(ctx, func(row []byte) error { return v.row(ctx, row) })
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
 	var live sortedrun.Sum
 	for _, ref := range last.Runs {
-		sum, err := f.checkRun(ctx, last, ref, nil)
+		sum, err := (&runCheck{f, last, ref}).read(ctx, nil)
 		if err != nil {
 			return err
 		}

@@ -14,54 +14,61 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// runProblem reports a problem of a run. If the run differs from its version's record, that record
-// may be damaged instead of the run.
-func (f *fsck) runProblem(version *logEntry, ref runRef, format string, args ...any) {
-	f.report.problem(ref.Name, format, args...)
-	f.report.suspect(version.N)
+// runCheck compares a run with the record of a version that has it.
+type runCheck struct {
+	fsck    *fsck
+	version *logEntry
+	ref     runRef
 }
 
-// runFailed reports err as a problem of a run, unless err is nil. It returns whether err is an
+// problem reports a problem of the run. If the run differs from its version's record, that record
+// may be damaged instead of the run.
+func (c *runCheck) problem(format string, args ...any) {
+	c.fsck.report.problem(c.ref.Name, format, args...)
+	c.fsck.report.suspect(c.version.N)
+}
+
+// failed reports err as a problem of the run, unless err is nil. It returns whether err is an
 // error.
-func (f *fsck) runFailed(version *logEntry, ref runRef, err error) bool {
+func (c *runCheck) failed(err error) bool {
 	if err != nil {
-		f.runProblem(version, ref, "%v", err)
+		c.problem("%v", err)
 	}
 	return err != nil
 }
 
-// checkRun reads a whole run of a version, and checks the digest, the block index, every block and
-// the order of the rows. It calls each for every row, unless each is nil. The sum does not include
-// summaries, because each merge makes them anew.
-func (f *fsck) checkRun(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum sortedrun.Sum, err error) {
-	if err := f.needWhole(ref.Name, ref.Size); err != nil {
+// read reads the whole run, and checks the digest, the block index, every block and the order of
+// the rows. It calls each for every row, unless each is nil. The sum does not include summaries,
+// because each merge makes them anew.
+func (c *runCheck) read(ctx context.Context, each func(row []byte) error) (sum sortedrun.Sum, err error) {
+	if err := c.fsck.needWhole(c.ref.Name, c.ref.Size); err != nil {
 		return sum, err
 	}
-	f.report.Runs++
-	r, err := f.lib.open(ctx, ref)
-	if f.runFailed(version, ref, err) {
+	c.fsck.report.Runs++
+	r, err := c.fsck.lib.open(ctx, c.ref)
+	if c.failed(err) {
 		return sum, ctx.Err()
 	}
-	object, err := f.lib.store.Open(ctx, ref.Name, 0, ref.Size)
-	if f.runFailed(version, ref, err) {
+	object, err := c.fsck.lib.store.Open(ctx, c.ref.Name, 0, c.ref.Size)
+	if c.failed(err) {
 		return sum, ctx.Err()
 	}
 	defer object.Close()
 	digest := sha256.New()
-	body := bufio.NewReaderSize(io.TeeReader(object, digest), int(min(1<<20, ref.Size)))
+	body := bufio.NewReaderSize(io.TeeReader(object, digest), int(min(1<<20, c.ref.Size)))
 	var last []byte
 	tables := make(map[string]int64)
 	for i, b := range r.blocks {
-		rows, err := f.readBlock(body, b)
+		rows, err := c.fsck.readBlock(body, b)
 		if err != nil {
-			f.runProblem(version, ref, "block %d at %d: %v", i, b.offset, err)
+			c.problem("block %d at %d: %v", i, b.offset, err)
 			return sum, ctx.Err()
 		}
 		for row := range bytes.Lines(rows) {
 			row = bytes.TrimSuffix(row, []byte("\n"))
 			key := rowKey(row)
 			if bytes.Compare(key, last) <= 0 {
-				f.runProblem(version, ref, "block %d at %d: row %q after %q", i, b.offset, key, last)
+				c.problem("block %d at %d: row %q after %q", i, b.offset, key, last)
 			}
 			last = append(last[:0], key...)
 			table := string(key[:min(2, len(key))])
@@ -75,25 +82,25 @@ func (f *fsck) checkRun(ctx context.Context, version *logEntry, ref runRef, each
 			}
 		}
 	}
-	if _, err := io.Copy(io.Discard, body); f.runFailed(version, ref, err) {
+	if _, err := io.Copy(io.Discard, body); c.failed(err) {
 		return sum, ctx.Err()
 	}
-	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
-		f.runProblem(version, ref, "SHA-256 is %s, the version says %s", got, ref.SHA256)
+	if got := hex.EncodeToString(digest.Sum(nil)); got != c.ref.SHA256 {
+		c.problem("SHA-256 is %s, the version says %s", got, c.ref.SHA256)
 	}
-	f.compareCounts(version, ref, sum.Rows+tables[tableSummary], tables)
-	f.runFailed(version, ref, checkSummaries(ctx, r))
+	c.compareCounts(sum.Rows+tables[tableSummary], tables)
+	c.failed(checkSummaries(ctx, r))
 	return sum, ctx.Err()
 }
 
 // compareCounts compares a run's numbers of rows, summaries, tombstones and expiries with the
 // numbers in the version's record.
-func (f *fsck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
-	if s := tables[tableSummary]; rows != ref.Rows || s != ref.Summaries {
-		f.runProblem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)
+func (c *runCheck) compareCounts(rows int64, tables map[string]int64) {
+	if s := tables[tableSummary]; rows != c.ref.Rows || s != c.ref.Summaries {
+		c.problem("holds %d rows, of them %d summaries, the version says %d, %d", rows, s, c.ref.Rows, c.ref.Summaries)
 	}
-	if t, x := tables[tableTombstone], tables[tableExpired]; t != ref.Tombstones || x != ref.Expired {
-		f.runProblem(version, ref, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
+	if t, x := tables[tableTombstone], tables[tableExpired]; t != c.ref.Tombstones || x != c.ref.Expired {
+		c.problem("holds %d take-downs and %d expiries, the version says %d and %d", t, x, c.ref.Tombstones, c.ref.Expired)
 	}
 }
 
@@ -144,19 +151,13 @@ func checkSummaries(ctx context.Context, r *run) error {
 
 // versionCheck compares the rows of the run that a version added with the version's record.
 type versionCheck struct {
-	fsck    *fsck
-	entry   *logEntry
+	runCheck
 	expired *expiries
 
 	batches  []batchRow
 	perBatch map[string]int64 // entries, by batch
 	editions int
 	count    int64 // entries
-}
-
-func (v *versionCheck) problem(format string, args ...any) {
-	v.fsck.report.problem(v.entry.Added.Name, format, args...)
-	v.fsck.report.suspect(v.entry.N)
 }
 
 // row checks one row of the run, as its table requires.
@@ -196,7 +197,7 @@ func (v *versionCheck) batch(ctx context.Context, row []byte) error {
 		v.problem("%v", err)
 		return nil
 	}
-	if string(rowKey(row)) != tableBatch+b.ID || b.N != v.entry.N || b.Edition != v.entry.Edition {
+	if string(rowKey(row)) != tableBatch+b.ID || b.N != v.version.N || b.Edition != v.version.Edition {
 		v.problem("row %q says batch %s, version %d, edition %s", rowKey(row), b.ID, b.N, b.Edition)
 	}
 	v.batches = append(v.batches, b)
@@ -210,14 +211,14 @@ func (v *versionCheck) segment(ctx context.Context, row []byte) error {
 		v.problem("%v", err)
 		return nil
 	}
-	if e.Edition != v.entry.Edition || e.SURT != Key(e.Host) {
+	if e.Edition != v.version.Edition || e.SURT != Key(e.Host) {
 		v.problem("row %q is of host %s and edition %s", rowKey(row), e.Host, e.Edition)
 	}
 	all := int64(0) // entries of the version, as its batches say
 	for _, b := range v.batches {
 		all += b.Segments
 	}
-	if want := v.entry.NextSeq - (all - v.count); e.Seq != want {
+	if want := v.version.NextSeq - (all - v.count); e.Seq != want {
 		v.problem("row %q: sequence number %d, want %d", rowKey(row), e.Seq, want)
 	}
 	v.count++
@@ -235,9 +236,9 @@ func (v *versionCheck) edition(row []byte) {
 		v.problem("%v", err)
 		return
 	}
-	if string(rowKey(row)) != tableEdition+v.entry.Edition || e.Name != v.entry.Edition || e.Version != v.entry.N || e.Segments != v.count {
+	if string(rowKey(row)) != tableEdition+v.version.Edition || e.Name != v.version.Edition || e.Version != v.version.N || e.Segments != v.count {
 		v.problem("row %q says edition %s of version %d with %d segments, want %s of %d with %d",
-			rowKey(row), e.Name, e.Version, e.Segments, v.entry.Edition, v.entry.N, v.count)
+			rowKey(row), e.Name, e.Version, e.Segments, v.version.Edition, v.version.N, v.count)
 	}
 	v.editions++
 	v.fsck.report.Editions++
@@ -245,19 +246,19 @@ func (v *versionCheck) edition(row []byte) {
 
 // finish checks the numbers of batches, segments and editions, after the last row.
 func (v *versionCheck) finish() {
-	if len(v.batches) != len(v.entry.Batches) {
-		v.problem("holds %d batches, the version has %d", len(v.batches), len(v.entry.Batches))
+	if len(v.batches) != len(v.version.Batches) {
+		v.problem("holds %d batches, the version has %d", len(v.batches), len(v.version.Batches))
 	}
 	for i, b := range v.batches {
-		if i < len(v.entry.Batches) && b.Batch != v.entry.Batches[i] {
-			v.problem("batch %s of digest %s, the version says %s of %s", b.ID, b.SHA256, v.entry.Batches[i].ID, v.entry.Batches[i].SHA256)
+		if i < len(v.version.Batches) && b.Batch != v.version.Batches[i] {
+			v.problem("batch %s of digest %s, the version says %s of %s", b.ID, b.SHA256, v.version.Batches[i].ID, v.version.Batches[i].SHA256)
 		}
 		if n := v.perBatch[b.ID]; n != b.Segments {
 			v.problem("batch %s has %d segments, want %d", b.ID, n, b.Segments)
 		}
 	}
 	want := 0
-	if v.entry.Kind == kindPublish {
+	if v.version.Kind == kindPublish {
 		want = 1
 	}
 	if v.editions != want {

@@ -25,7 +25,7 @@ func (g *collector) readEntries(ctx context.Context) error {
 	var row []byte
 	last := "" // the object of the row before, if that row says that it is needed
 	expired := openExpiries(g.head.runs)
-	for at, err := range pass(ctx, g.head.runs, tableHost) {
+	for at, err := range scan(ctx, passing(g.head.runs...), tableHost) {
 		if err != nil {
 			return err
 		}

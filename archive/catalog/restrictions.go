@@ -46,11 +46,8 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 				fresh = append(fresh, r)
 			}
 		}
-		if len(fresh) == 0 {
-			return nil, nil
-		}
 		at := c.after(head)
-		return c.compose(ctx, head, kindRestrict, at, int64(len(fresh)), func(w *runWriter) error {
+		return c.compose(ctx, head, kindRestrict, at, func(w *runWriter) error {
 			for i, r := range fresh {
 				r.At = at
 				if err := w.put(tableRestriction+seqKey(head.NextSeq+int64(i)), r); err != nil {

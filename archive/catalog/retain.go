@@ -54,7 +54,7 @@ func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryR
 	r := &retainer{opt: opt, tombstones: s.state.tombstones, report: &Retained{Before: now.Add(-opt.Keep)}, expired: c.newSorter()}
 	defer func() { err = errors.Join(err, r.expired.Close()) }()
 	known := openExpiries(s.state.runs)
-	for row, err := range pass(ctx, s.state.runs, tableHost) {
+	for row, err := range scan(ctx, passing(s.state.runs...), tableHost) {
 		if err != nil {
 			return nil, err
 		}
@@ -229,37 +229,19 @@ func (e *expiries) under(ctx context.Context, key string) (bool, error) {
 // collection has recorded meanwhile.
 func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
-		rows := int64(0)
-		err := c.unexpired(ctx, head, expired, func([]byte) error { rows++; return nil })
-		if err != nil || rows == 0 {
-			return nil, err
-		}
-		return c.compose(ctx, head, kindExpire, c.after(head), rows, func(w *runWriter) error {
-			return c.unexpired(ctx, head, expired, w.add)
+		return c.compose(ctx, head, kindExpire, c.after(head), func(w *runWriter) error {
+			rows, err := expired.Rows(ctx)
+			for known := openExpiries(head.runs); err == nil && rows.Row() != nil; err = rows.Next(ctx) {
+				there, err := known.hold(ctx, rows.Row())
+				if err == nil && !there {
+					err = w.add(rows.Row())
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return err
 		})
 	})
 	return err
-}
-
-// unexpired calls give with each row of expired that the head does not have.
-func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sortedrun.Sorter, give func(row []byte) error) error {
-	rows, err := expired.Rows(ctx)
-	if err != nil {
-		return err
-	}
-	for known := openExpiries(head.runs); rows.Row() != nil; {
-		there, err := known.hold(ctx, rows.Row())
-		if err != nil {
-			return err
-		}
-		if !there {
-			if err := give(rows.Row()); err != nil {
-				return err
-			}
-		}
-		if err := rows.Next(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }

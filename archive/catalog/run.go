@@ -34,8 +34,9 @@ type blockID struct {
 // run is an open run: its block index is in memory. It may be used concurrently.
 type run struct {
 	runRef
-	lib    *library
-	blocks []block
+	lib     *library
+	blocks  []block
+	passing bool // see passing
 }
 
 // open opens a run: it reads the block index, and compares it with ref.
@@ -84,13 +85,8 @@ func (r *run) Find(_ context.Context, bound string) (int64, error) {
 	return int64(max(i-1, 0)), nil
 }
 
-// Block returns a block from the cache, or reads and caches it.
+// Block returns a block from the cache, or reads it.
 func (r *run) Block(ctx context.Context, n int64) (*sortedrun.Block, error) {
-	return r.read(ctx, n, true)
-}
-
-// read reads a block, and caches it if keep is true.
-func (r *run) read(ctx context.Context, n int64, keep bool) (*sortedrun.Block, error) {
 	id := blockID{r.Name, n}
 	if b, ok := r.lib.cache.Get(id); ok {
 		return b, nil
@@ -108,17 +104,19 @@ func (r *run) read(ctx context.Context, n int64, keep bool) (*sortedrun.Block, e
 	if err != nil {
 		return nil, fmt.Errorf("run %s, block at %d: %w: %w", r.Name, at.offset, err, ErrCorrupt)
 	}
-	if keep {
+	if !r.passing {
 		r.lib.cache.Add(id, b)
 	}
 	return b, nil
 }
 
-// passing is a run that is read once from beginning to end. Its blocks are not cached.
-type passing struct{ *run }
-
-func (p passing) Block(ctx context.Context, n int64) (*sortedrun.Block, error) {
-	return p.read(ctx, n, false)
+// passing returns the runs for a walk that reads each row once. Such a walk caches no blocks.
+func passing(runs ...*run) []*run {
+	once := make([]*run, len(runs))
+	for i, r := range runs {
+		once[i] = &run{r.runRef, r.lib, r.blocks, true}
+	}
+	return once
 }
 
 // runRef describes a run within a version. See CATALOG.md.

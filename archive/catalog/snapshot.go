@@ -212,7 +212,9 @@ func (s *Snapshot) Entries(ctx context.Context, surtPrefix, after string) iter.S
 		if after != "" {
 			start = max(start, tableHost+after+"!")
 		}
-		rows := s.rows(func(runs []*run) iter.Seq2[[]byte, error] { return passFrom(ctx, runs, tableHost+surtPrefix, start) })
+		rows := s.rows(func(runs []*run) iter.Seq2[[]byte, error] {
+			return scanFrom(ctx, passing(runs...), tableHost+surtPrefix, start)
+		})
 		for l, err := range s.entriesOf(ctx, rows) {
 			if err != nil {
 				err = fmt.Errorf("catalog: entries under %q: %w", surtPrefix, err)

@@ -15,19 +15,10 @@ type table struct {
 }
 
 func openTable(runs []*run) *table {
-	return newTable(runs, func(r *run) sortedrun.Run { return r })
-}
-
-// openPassing is like openTable, but does not cache blocks. It is for a walk through all rows.
-func openPassing(runs []*run) *table {
-	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
-}
-
-func newTable(runs []*run, read func(*run) sortedrun.Run) *table {
 	t := &table{cursors: make([]*sortedrun.Cursor, len(runs))}
 	from := make([]sortedrun.Rows, len(runs))
 	for i, r := range runs {
-		t.cursors[i] = sortedrun.NewCursor(read(r))
+		t.cursors[i] = sortedrun.NewCursor(r)
 		from[i] = t.cursors[i]
 	}
 	t.Merged = sortedrun.Merge(bytes.Compare, from...)
@@ -91,32 +82,16 @@ func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, err
 
 // scanFrom walks the rows that begin with prefix and are at or behind start.
 func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
-}
-
-// pass is like scan, for a walk that reads each row once. It caches no blocks.
-func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
-	return passFrom(ctx, runs, prefix, prefix)
-}
-
-// passFrom is pass for the rows at or behind start.
-func passFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, start, yield) }
-}
-
-// scan yields the rows that begin with prefix and are at or behind start.
-func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byte, error) bool) {
-	if err := t.seek(ctx, start); err != nil {
-		yield(nil, err)
-		return
-	}
-	for t.under(prefix) {
-		if !yield(t.Row(), nil) {
-			return
+	return func(yield func([]byte, error) bool) {
+		t := openTable(runs)
+		err := t.seek(ctx, max(prefix, start))
+		for ; err == nil && t.under(prefix); err = t.Next(ctx) {
+			if !yield(t.Row(), nil) {
+				return
+			}
 		}
-		if err := t.Next(ctx); err != nil {
+		if err != nil {
 			yield(nil, err)
-			return
 		}
 	}
 }

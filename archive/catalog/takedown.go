@@ -79,7 +79,7 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 		t.At = at
 		rows[tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i))] = t
 	}
-	return c.compose(ctx, head, k, at, int64(len(stones)), func(w *runWriter) error {
+	return c.compose(ctx, head, k, at, func(w *runWriter) error {
 		for _, key := range slices.Sorted(maps.Keys(rows)) {
 			if err := w.put(key, rows[key]); err != nil {
 				return err
