@@ -22,7 +22,7 @@ type CollectionList struct {
 type ImportedCollection struct {
 	wire.Collection          // the newest statement of its source and licence
 	Editions        []string `json:"editions"`             // the editions that brought some of it, in the order of publication
-	TakenDown       bool     `json:"taken_down,omitempty"` // by RemoveCollection
+	TakenDown       bool     `json:"taken_down,omitempty"` // by RemoveWhole
 	Hosts           int64    `json:"hosts"`
 	Segments        int64    `json:"segments"`
 	Records         int64    `json:"records"`
@@ -89,34 +89,6 @@ func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix st
 			}
 		}
 	}
-}
-
-// RemoveCollection takes down all that is published of a collection, and returns the number of
-// hosts. Later imports are taken down for these hosts only. It returns ErrNotExist if nothing of
-// the collection is shown.
-func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
-	s, err := c.Pin(ctx)
-	if err != nil {
-		return Version{}, 0, err
-	}
-	defer s.Release()
-	all, err := Collections(ctx, s)
-	if err != nil {
-		return Version{}, 0, err
-	}
-	i := slices.IndexFunc(all, func(of ImportedCollection) bool { return of.Name == name })
-	none := fmt.Sprintf("collection %s: nothing of it is shown", name)
-	if i < 0 {
-		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
-	}
-	return c.removeHosts(ctx, none, all[i].Entries(ctx, s, ""), Tombstone{Collection: name, Reason: reason, By: by})
-}
-
-// RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if no such
-// take-down is in force.
-func (c *Catalog) RestoreCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
-	none := fmt.Sprintf("collection %s: it is not taken down", name)
-	return c.restoreHosts(ctx, none, reason, by, func(t Tombstone) bool { return t.Collection == name })
 }
 
 // CollectionDown reports whether a take-down of the collection is in force for any host.

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -124,81 +123,87 @@ func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
 	return err
 }
 
-// RemoveRobot takes down all segments of a robot's batches that were published at since or later,
-// and returns the number of hosts. Later segments of these hosts from the robot are taken down,
-// too. It returns ErrNotExist if none of these segments is shown.
-func (c *Catalog) RemoveRobot(ctx context.Context, robot string, since time.Time, reason, by string) (Version, int, error) {
+// RemoveWhole takes down all that was published of stone.Collection, or of stone.Robot's batches at
+// stone.Since or later. It records the stone for each host of which it takes something down, and
+// returns the number of these hosts. Their later segments of the collection or from the robot are
+// taken down, too. It returns ErrNotExist if nothing of the collection or the robot is shown.
+func (c *Catalog) RemoveWhole(ctx context.Context, stone Tombstone) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
 		return Version{}, 0, err
 	}
 	defer s.Release()
-	editions, err := s.Editions(ctx)
+	editions, err := s.editionsOf(ctx, stone)
 	if err != nil {
 		return Version{}, 0, err
 	}
-	brought := func(yield func(SegmentEntry, error) bool) {
-		for _, ed := range editions {
-			if ed.Published.Before(since) {
-				continue
-			}
-			for l, err := range s.Edition(ctx, ed.Name) {
-				if (err != nil || l.Robot == robot) && !yield(l, err) {
-					return
-				}
-			}
-		}
-	}
-	none := fmt.Sprintf("robot %s: nothing that it brought since %s is shown", robot, since.UTC().Format(time.RFC3339))
-	return c.removeHosts(ctx, none, brought, Tombstone{Robot: robot, Since: since, Reason: reason, By: by})
-}
-
-// RestoreRobot lifts the take-downs of RemoveRobot. It returns ErrNotExist if no such take-down is
-// in force.
-func (c *Catalog) RestoreRobot(ctx context.Context, robot, reason, by string) (Version, int, error) {
-	none := fmt.Sprintf("robot %s: nothing that it brought is taken down", robot)
-	return c.restoreHosts(ctx, none, reason, by, func(t Tombstone) bool { return t.Robot == robot })
-}
-
-// removeHosts records stone for the host of each entry, and returns the number of hosts. If there
-// are no entries, it returns ErrNotExist, with the text none.
-func (c *Catalog) removeHosts(ctx context.Context, none string, entries iter.Seq2[SegmentEntry, error], stone Tombstone) (Version, int, error) {
 	var stones []Tombstone
 	seen := make(map[string]bool)
-	for l, err := range entries {
-		if err != nil {
-			return Version{}, 0, err
-		}
-		if !seen[l.Host] {
-			seen[l.Host] = true
-			stone.Host = l.Host
-			stones = append(stones, stone)
+	for _, name := range editions {
+		for l, err := range s.Edition(ctx, name) {
+			if err != nil {
+				return Version{}, 0, err
+			}
+			if stone.Host = l.Host; stone.covers(l) && !seen[l.Host] {
+				seen[l.Host] = true
+				stones = append(stones, stone)
+			}
 		}
 	}
 	if len(stones) == 0 {
-		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
+		return Version{}, 0, fmt.Errorf("%s: nothing of it is shown: %w", stone.whole(), ErrNotExist)
 	}
 	v, err := c.Remove(ctx, stones...)
 	return v, len(stones), err
 }
 
-// restoreHosts lifts the take-downs that match, and returns their number. If no take-down matches,
-// it returns ErrNotExist, with the text none.
-func (c *Catalog) restoreHosts(ctx context.Context, none, reason, by string, match func(Tombstone) bool) (Version, int, error) {
+// editionsOf returns the editions that may have something of the stone's collection or robot.
+func (s *Snapshot) editionsOf(ctx context.Context, stone Tombstone) (names []string, err error) {
+	if stone.Collection != "" {
+		all, err := Collections(ctx, s)
+		if i := slices.IndexFunc(all, func(of ImportedCollection) bool { return of.Name == stone.Collection }); i >= 0 {
+			names = all[i].Editions
+		}
+		return names, err
+	}
+	editions, err := s.Editions(ctx)
+	for _, e := range editions {
+		if !e.Published.Before(stone.Since) {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
+}
+
+// RestoreWhole lifts the take-downs that RemoveWhole has recorded for stone.Collection or
+// stone.Robot, whatever their Since, and returns their number. It returns ErrNotExist if none is in
+// force.
+func (c *Catalog) RestoreWhole(ctx context.Context, stone Tombstone) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
 		return Version{}, 0, err
 	}
 	defer s.Release()
-	stones := s.taken(match)
+	stones := s.taken(func(t Tombstone) bool { return t.Collection == stone.Collection && t.Robot == stone.Robot })
 	if len(stones) == 0 {
-		return Version{}, 0, fmt.Errorf("%s: %w", none, ErrNotExist)
+		return Version{}, 0, fmt.Errorf("%s: no take-down of it is in force: %w", stone.whole(), ErrNotExist)
 	}
 	for i, t := range stones {
-		stones[i] = Tombstone{Host: t.Host, Collection: t.Collection, Robot: t.Robot, Since: t.Since, Reason: reason, By: by}
+		stones[i] = Tombstone{Host: t.Host, Collection: t.Collection, Robot: t.Robot, Since: t.Since, Reason: stone.Reason, By: stone.By}
 	}
 	v, err := c.Restore(ctx, stones...)
 	return v, len(stones), err
+}
+
+// whole names the collection or the robot of a stone for RemoveWhole.
+func (t Tombstone) whole() string {
+	if t.Collection != "" {
+		return "collection " + t.Collection
+	}
+	if t.Since.IsZero() {
+		return "robot " + t.Robot
+	}
+	return "robot " + t.Robot + " since " + t.Since.UTC().Format(time.RFC3339)
 }
 
 // taken returns the take-downs in force that match.

@@ -221,39 +221,34 @@ func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog
 // edition of which nothing was published.
 func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
-	if err != nil {
+	switch {
+	case err != nil:
 		return TakedownResponse{}, err
-	}
-	if stone.Collection != "" {
-		return t.recordOf(ctx, stone, "takes down a collection", t.catalog.RemoveCollection)
-	}
-	if stone.Robot != "" && stone.Since.IsZero() {
+	case stone.Collection != "":
+		return t.record(ctx, stone, "takes down a collection", t.catalog.RemoveWhole)
+	case stone.Robot != "" && stone.Since.IsZero():
 		return TakedownResponse{}, problem.New(http.StatusBadRequest, "bad_takedown", "since is missing: say since when what the robot has published is taken down")
-	}
-	if stone.Robot != "" {
-		return t.recordOf(ctx, stone, "takes down what a robot brought", func(ctx context.Context, robot, reason, by string) (catalog.Version, int, error) {
-			return t.removeRobot(ctx, robot, stone.Since, reason, by)
-		})
-	}
-	if !ask.Unknown {
+	case stone.Robot != "":
+		return t.record(ctx, stone, "takes down what a robot brought", t.removeRobot)
+	case !ask.Unknown:
 		if err := t.checkKnown(ctx, stone); err != nil {
 			return TakedownResponse{}, err
 		}
 	}
-	return t.record(ctx, stone, "takes down a host", t.catalog.Remove)
+	return t.record(ctx, stone, "takes down a host", ofHost(t.catalog.Remove))
 }
 
-// removeRobot calls catalog.RemoveRobot, recalls the robot's batches, and calls RemoveRobot again
-// for batches that were published between the first call and the recall.
-func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Time, reason, by string) (catalog.Version, int, error) {
-	v, n, first := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
+// removeRobot takes down what a robot brought, recalls the robot's batches, and takes down those
+// that were published between the first take-down and the recall.
+func (t *Takedowns) removeRobot(ctx context.Context, stone catalog.Tombstone) (catalog.Version, int, error) {
+	v, n, first := t.catalog.RemoveWhole(ctx, stone)
 	if first != nil && !errors.Is(first, catalog.ErrNotExist) {
 		return v, n, first
 	}
-	if err := t.recall(ctx, robot); err != nil {
+	if err := t.recall(ctx, stone.Robot); err != nil {
 		return v, n, err
 	}
-	last, more, err := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
+	last, more, err := t.catalog.RemoveWhole(ctx, stone)
 	if errors.Is(err, catalog.ErrNotExist) {
 		return v, n, first
 	}
@@ -263,16 +258,15 @@ func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Ti
 // Lift lifts the take-downs that the request names. It answers 404 if none of them is in force.
 func (t *Takedowns) Lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
-	if err != nil {
+	switch {
+	case err != nil:
 		return TakedownResponse{}, err
+	case stone.Collection != "":
+		return t.record(ctx, stone, "lifts the take-down of a collection", t.catalog.RestoreWhole)
+	case stone.Robot != "":
+		return t.record(ctx, stone, "lifts the take-down of what a robot brought", t.catalog.RestoreWhole)
 	}
-	if stone.Collection != "" {
-		return t.recordOf(ctx, stone, "lifts the take-down of a collection", t.catalog.RestoreCollection)
-	}
-	if stone.Robot != "" {
-		return t.recordOf(ctx, stone, "lifts the take-down of what a robot brought", t.catalog.RestoreRobot)
-	}
-	return t.record(ctx, stone, "lifts the take-down of a host", t.catalog.Restore)
+	return t.record(ctx, stone, "lifts the take-down of a host", ofHost(t.catalog.Restore))
 }
 
 // stoneOf returns a request as a tombstone, and notes its object for the audit log.
@@ -309,32 +303,34 @@ func ObjectOf(s catalog.Tombstone) string {
 	return text
 }
 
-func (t *Takedowns) record(ctx context.Context, s catalog.Tombstone, deed string,
-	do func(context.Context, ...catalog.Tombstone) (catalog.Version, error)) (TakedownResponse, error) {
-	v, err := do(ctx, s)
-	if errors.Is(err, catalog.ErrNotExist) {
-		err = problem.New(http.StatusNotFound, "not_taken_down", err.Error())
+// action takes down or lifts what a tombstone names. It returns the number of hosts if the
+// tombstone is of a collection or a robot.
+type action func(context.Context, catalog.Tombstone) (catalog.Version, int, error)
+
+// ofHost returns the action for a tombstone of a host.
+func ofHost(do func(context.Context, ...catalog.Tombstone) (catalog.Version, error)) action {
+	return func(ctx context.Context, s catalog.Tombstone) (catalog.Version, int, error) {
+		v, err := do(ctx, s)
+		return v, 0, err
 	}
-	if err != nil {
-		return TakedownResponse{}, err
-	}
-	t.log.WarnContext(ctx, "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
-	return TakedownResponse{Version: v.N}, nil
 }
 
-// recordOf is record for a collection or a robot.
-func (t *Takedowns) recordOf(ctx context.Context, s catalog.Tombstone, deed string,
-	do func(ctx context.Context, name, reason, by string) (catalog.Version, int, error)) (TakedownResponse, error) {
-	v, n, err := do(ctx, s.Collection+s.Robot, s.Reason, s.By)
-	if errors.Is(err, catalog.ErrNotExist) && s.Robot != "" {
-		err = problem.New(http.StatusNotFound, "nothing_of_robot", err.Error())
-	} else if errors.Is(err, catalog.ErrNotExist) {
-		err = problem.New(http.StatusNotFound, "unknown_collection", err.Error())
+func (t *Takedowns) record(ctx context.Context, s catalog.Tombstone, deed string, do action) (TakedownResponse, error) {
+	v, n, err := do(ctx, s)
+	if errors.Is(err, catalog.ErrNotExist) {
+		reason := "not_taken_down"
+		if s.Robot != "" {
+			reason = "nothing_of_robot"
+		} else if s.Collection != "" {
+			reason = "unknown_collection"
+		}
+		err = problem.New(http.StatusNotFound, reason, err.Error())
 	}
 	if err != nil {
 		return TakedownResponse{}, err
 	}
-	t.log.WarnContext(ctx, "operator "+deed, "collection", s.Collection, "robot", s.Robot, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
+	t.log.WarnContext(ctx, "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix,
+		"collection", s.Collection, "robot", s.Robot, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
 	return TakedownResponse{v.N, n}, nil
 }
 

@@ -82,9 +82,7 @@ func TestErasedContentGoes(t *testing.T) {
 	h.update()
 	holds := func(keys []string) (holding int) {
 		for _, key := range keys {
-			o, err := h.store.(*memory).get(key)
-			testkit.Must(t, err)
-			z, err := gzip.NewReader(bytes.NewReader(o.data))
+			z, err := gzip.NewReader(bytes.NewReader(h.store.(*damageable).read(key)))
 			testkit.Must(t, err)
 			text, err := io.ReadAll(z)
 			testkit.Must(t, err)
@@ -95,7 +93,7 @@ func TestErasedContentGoes(t *testing.T) {
 		return holding
 	}
 	rows := func() (keys []string) {
-		for _, key := range h.store.(*memory).keys("urls/runs/") {
+		for _, key := range h.store.(*damageable).keys("urls/runs/") {
 			if strings.HasSuffix(key, "cdx.gz") {
 				keys = append(keys, key)
 			}
@@ -132,7 +130,7 @@ func TestErasedRobotLeavesOthers(t *testing.T) {
 	h.robot = "r2"
 	h.publish(page("http://a.jp/", "forged", h.now.Add(time.Hour)))
 	h.update()
-	_, _, err := h.catalog.RemoveRobot(t.Context(), "r2", h.now.Add(-time.Hour), "stolen key", "test")
+	_, _, err := h.catalog.RemoveWhole(t.Context(), catalog.Tombstone{Robot: "r2", Since: h.now.Add(-time.Hour), Reason: "stolen key", By: "test"})
 	testkit.Must(t, err)
 	for range 2 {
 		h.now = h.now.Add(60 * time.Hour)
