@@ -14,21 +14,18 @@ import (
 	"sheaf/archive/naming"
 )
 
-// Seal reads all cells back, writes the index cell and the end member, makes everything durable and
-// closes the file. The same records give the same bytes. After an error, Reopen and Seal may be
-// tried again.
+// Seal closes the file, and seals the segment as SealWritten does.
 func (w *Writer) Seal() (*Index, error) {
-	cells, err := w.cells()
-	if err != nil {
-		w.Close()
+	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
 	}
-	return w.sealWith(cells)
+	return SealWritten(w.file.Name(), w.host, w.segment, w.Written(), w.opt)
 }
 
-// SealFile seals the segment that a crash or Close left at path. It does the same as Reopen and
-// Seal, but reads the cells once. If the segment has no whole cell, it gets no index, and the Index
-// has no cells.
+// SealFile seals the segment that a crash or Close left at path. After its last whole cell, as Reopen
+// finds it, SealFile writes the index cell and the end member, and makes everything durable. The
+// same records give the same bytes. After an error, SealFile may be tried again. If the segment has
+// no whole cell, it gets no index, and the Index has no cells.
 func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 	w, cells, err := Reopen(path, host, segmentID, opt)
 	if err != nil {
@@ -70,24 +67,6 @@ func (w *Writer) sealWith(cells []Cell) (*Index, error) {
 		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
 	}
 	return x, nil
-}
-
-// cells reads back and verifies the cells that were appended.
-func (w *Writer) cells() (cells []Cell, err error) {
-	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
-	defer walk.free()
-	for at := int64(0); at < w.size; {
-		it, err := walk.next()
-		if err != nil {
-			return nil, err
-		}
-		if it.kind != cellItem {
-			return nil, corrupt("offset %d: what was written as a cell is not one", at)
-		}
-		cells = append(cells, it.cell)
-		at += it.cell.Len()
-	}
-	return cells, nil
 }
 
 func (w *Writer) seal(cells []Cell) (*Index, error) {

@@ -30,7 +30,7 @@ type WriterOptions struct {
 // concurrently.
 //
 // It keeps only the length and a checksum of what it has written, so that a robot can have ten
-// thousand open segments. To make the index, Seal reads the cells back, and so verifies them.
+// thousand open segments. To make the index, Seal reads the cells back.
 //
 // A crash leaves a beginning of the file; Reopen cuts it after its last whole cell. Cells that were
 // appended before a successful Sync are never lost. Until Seal, the records' links are in a file
