@@ -29,7 +29,7 @@ func backed(t *testing.T, under func(store.Store) store.Store) (s store.Store, d
 func itself(s store.Store) store.Store { return s }
 
 func TestBacked(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store {
+	testStore(t, func(t *testing.T) store.Store {
 		s, _, _ := backed(t, itself)
 		return s
 	})
@@ -44,7 +44,7 @@ func TestBackedS3(t *testing.T) {
 		second := openFS(t, t.TempDir())
 		return store.NewBacked(openS3(t, g.Options(t)), func(context.Context) (store.Store, error) { return second, nil }, slog.New(slog.DiscardHandler))
 	}
-	storetest.Run(t, func(t *testing.T) store.Store {
+	testStore(t, func(t *testing.T) store.Store {
 		s, _ := over(t)
 		return s
 	})

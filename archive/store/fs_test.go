@@ -24,12 +24,12 @@ func openFS(t *testing.T, dir string) *store.FS {
 }
 
 func TestFS(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return openFS(t, filepath.Join(t.TempDir(), "new", "store")) })
+	testStore(t, func(t *testing.T) store.Store { return openFS(t, filepath.Join(t.TempDir(), "new", "store")) })
 }
 
 // A wrapper that changes nothing passes the suite, as every wrapper must.
 func TestFaultThatWorks(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store {
+	testStore(t, func(t *testing.T) store.Store {
 		return &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	})
 }

@@ -42,7 +42,7 @@ func TestS3(t *testing.T) {
 	t.Parallel()
 	testkit.Slow(t) // -short has TestS3Wrapped
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
-		storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.Options(t)) })
+		testStore(t, func(t *testing.T) store.Store { return openS3(t, g.Options(t)) })
 	})
 }
 
@@ -50,7 +50,7 @@ func TestS3Wrapped(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	g := storetest.StartVersity(t)
-	storetest.Run(t, func(t *testing.T) store.Store {
+	testStore(t, func(t *testing.T) store.Store {
 		return store.NewRetry(store.NewMeter(store.NewLimit(openS3(t, g.Options(t)), 8, 8)), quick)
 	})
 }

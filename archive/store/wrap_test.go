@@ -17,19 +17,19 @@ import (
 var quick = store.RetryOptions{Attempts: 4, First: time.Microsecond, Most: time.Millisecond}
 
 func TestRetry(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return store.NewRetry(openFS(t, t.TempDir()), quick) })
+	testStore(t, func(t *testing.T) store.Store { return store.NewRetry(openFS(t, t.TempDir()), quick) })
 }
 
 func TestLimit(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return store.NewLimit(openFS(t, t.TempDir()), 1, 1) })
+	testStore(t, func(t *testing.T) store.Store { return store.NewLimit(openFS(t, t.TempDir()), 1, 1) })
 }
 
 func TestMeter(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return store.NewMeter(openFS(t, t.TempDir())) })
+	testStore(t, func(t *testing.T) store.Store { return store.NewMeter(openFS(t, t.TempDir())) })
 }
 
 func TestAllWrappers(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store {
+	testStore(t, func(t *testing.T) store.Store {
 		return store.NewRetry(store.NewMeter(store.NewLimit(openFS(t, t.TempDir()), 2, 2)), quick)
 	})
 }

@@ -136,8 +136,8 @@ func TestFaults(t *testing.T) {
 		if failed == 0 {
 			t.Error("nothing failed")
 		}
-		for _, key := range h.store.(*memory).keys("urls/state/") {
-			if o, _ := h.store.(*memory).get(key); strings.Contains(string(o.data), `"kind":"reset"`) {
+		for _, key := range h.store.(*damageable).keys("urls/state/") {
+			if strings.Contains(string(h.store.(*damageable).read(key)), `"kind":"reset"`) {
 				t.Errorf("%s: a failing store was taken for a damaged index", key)
 			}
 		}
@@ -155,7 +155,7 @@ func TestDamageHeals(t *testing.T) {
 			t.Run(file+" "+name, func(t *testing.T) {
 				h := withErased(t)
 				h.update()
-				m := h.store.(*memory)
+				m := h.store.(*damageable)
 				spoilt := slices.DeleteFunc(m.keys("urls/runs/"), func(key string) bool { return !strings.HasSuffix(key, "/"+file) })
 				if file == "state" { // not every byte of a state is checked by another object
 					change = map[string]func([]byte) []byte{"flip": func(data []byte) []byte { data[0] ^= 0x20; return data }, "cut": cut}[name]
@@ -204,7 +204,7 @@ func TestUpdateHeals(t *testing.T) {
 	for i := range 4 {
 		h.publish(page("http://a.jp/", fmt.Sprint(i), h.now))
 		if i == 3 {
-			for _, key := range h.store.(*memory).keys("urls/runs/") {
+			for _, key := range h.store.(*damageable).keys("urls/runs/") {
 				testkit.Must(t, h.store.Delete(t.Context(), key))
 			}
 		}
@@ -219,7 +219,7 @@ func TestOtherCatalog(t *testing.T) {
 	h := newHistory(t, 1)
 	h.publish(page("http://a.jp/", "a", h.now))
 	h.update()
-	m := h.store.(*memory)
+	m := h.store.(*damageable)
 	for _, key := range m.keys("catalog/") {
 		testkit.Must(t, m.Delete(t.Context(), key))
 	}
@@ -238,7 +238,7 @@ func TestOtherCatalog(t *testing.T) {
 func TestHole(t *testing.T) {
 	h := newHistory(t, 1)
 	h.publish(page("http://a.jp/", "a", h.now), page("http://b.jp/", "b", h.now))
-	m := h.store.(*memory)
+	m := h.store.(*damageable)
 	key := m.keys("segments/jp/a/")[0]
 	flip := func(data []byte) []byte { data[len(data)-100] ^= 1; return data }
 	m.spoil(key, flip)

@@ -41,10 +41,9 @@ type site struct {
 	opt           urlindex.Options
 }
 
-// newSite returns a site in a store whose clock stands at noon: on the test's own day, since old
-// objects are collected by the store's clock.
+// newSite returns a site in a store whose clock stands at noon.
 func newSite(t testing.TB) *site {
-	return newSiteIn(t, newMemory(func() time.Time { return noon }))
+	return newSiteIn(t, newDamageable(t))
 }
 
 func newSiteIn(t testing.TB, st store.Store) *site {

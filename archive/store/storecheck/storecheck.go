@@ -1,5 +1,5 @@
 // Package storecheck checks whether an object store keeps those promises of store.Store that can be
-// seen from outside. The suite in storetest checks the same for Sheaf's own code in tests.
+// seen from outside. The tests of package store check the same for Sheaf's own code.
 // Durability cannot be seen: for it, one must trust the store.
 package storecheck
 

@@ -1,3 +1,5 @@
+// Package storetest helps to test code that uses a store: it has a wrapper that fails on demand
+// (Fault), and S3 servers.
 package storetest
 
 import (
