@@ -22,10 +22,10 @@ func (w *Writer) Seal() (*Index, error) {
 	return SealWritten(w.file.Name(), w.host, w.segment, w.Written(), w.opt)
 }
 
-// SealFile seals the segment that a crash or Close left at path. After its last whole cell, as Reopen
-// finds it, SealFile writes the index cell and the end member, and makes everything durable. The
-// same records give the same bytes. After an error, SealFile may be tried again. If the segment has
-// no whole cell, it gets no index, and the Index has no cells.
+// SealFile seals the segment that a crash or Close left at path. It writes the index cell and the
+// end member after the last whole cell, which it finds as Reopen does. It makes everything durable.
+// The same records give the same bytes. After an error, SealFile may be tried again. If the segment
+// has no whole cell, it gets no index, and the Index has no cells.
 func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 	w, cells, err := Reopen(path, host, segmentID, opt)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// testStore tests that a store keeps the promises of store.Store. Every store and every wrapper must
-// pass it. Each call of open must return a new, empty store.
+// testStore tests that a store keeps the promises of store.Store. Every store and every wrapper
+// must pass it. Each call of open must return a new, empty store.
 func testStore(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, test := range []struct {
 		name string
