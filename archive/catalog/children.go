@@ -73,8 +73,8 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		if err != nil {
 			return err
 		}
-		child.Leaf = true
-		child.Modified, err = publishedOfSummary(last)
+		s, err := summaryOfRow(last)
+		child.Leaf, child.Modified = true, fromNanoseconds(s.Published)
 		return err
 	}
 	entries := tableHost + key + " "

@@ -92,8 +92,8 @@ func (s *Snapshot) EditionSizes(ctx context.Context, name, prefix string) iter.S
 			return
 		}
 		decoded(scan(ctx, passing(r), tableSummary+prefix), func(row []byte) (HostSize, error) {
-			bytes, err := bytesOfSummary(row)
-			return HostSize{hostOfRow(row), bytes}, err
+			s, err := summaryOfRow(row)
+			return HostSize{hostOfRow(row), s.Bytes}, err
 		})(yield)
 	}
 }

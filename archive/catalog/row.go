@@ -37,8 +37,11 @@ type batchRow struct {
 	Bytes    int64 `json:"bytes"`
 }
 
+// seqDigits is the length of seqKey's result. The first digit is always 0.
+const seqDigits = 20
+
 // seqKey returns a number as text that sorts like the number.
-func seqKey(seq int64) string { return fmt.Sprintf("%020d", seq) }
+func seqKey(seq int64) string { return fmt.Sprintf("%0*d", seqDigits, seq) }
 
 // appendRow appends one row with its newline.
 func appendRow(dst []byte, key string, value any) ([]byte, error) {
@@ -131,8 +134,9 @@ func checkKeyText(what, s string) error {
 // seqOfRow returns the sequence number in the key of an entry, summary or tombstone.
 func seqOfRow(row []byte) (int64, error) {
 	key := rowKey(row)
-	seq, err := strconv.ParseInt(string(key[bytes.LastIndexByte(key, ' ')+1:]), 10, 64)
-	if err != nil || !strings.HasSuffix(string(key), " "+seqKey(seq)) {
+	digits := key[bytes.LastIndexByte(key, ' ')+1:]
+	seq, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || len(digits) != seqDigits || digits[0] != '0' {
 		return 0, fmt.Errorf("row %q has no sequence number: %w", key, ErrCorrupt)
 	}
 	return seq, nil

@@ -57,6 +57,26 @@ func TestScanEntryReadsWhatIsWritten(t *testing.T) {
 	}
 }
 
+func TestScanSummaryReadsWhatIsWritten(t *testing.T) {
+	at := time.Date(2026, 11, 28, 1, 2, 3, 456000000, time.UTC)
+	for _, want := range []summary{
+		summaryOf(SegmentEntry{Host: "a.jp:8080", Edition: "20261128-2", Published: at, First: at, Last: at, Records: 5, Length: 7}),
+		{Host: "b.jp"},
+	} {
+		row, err := appendRow(nil, want.key(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row = row[:len(row)-1]
+		if got, ok := scanSummary(string(row[len(rowKey(row)):])); !ok || got.Host != want.Host || got.Bytes != want.Bytes || got.Published != want.Published {
+			t.Errorf("%s\nis read as %+v, %v", row, got, ok)
+		}
+		if got, err := summaryOfRow(row); err != nil || got != want {
+			t.Errorf("%s\nis read as %+v, %v", row, got, err)
+		}
+	}
+}
+
 // Whatever is read the quick way must be what encoding/json reads.
 func FuzzScanEntry(f *testing.F) {
 	for _, row := range entryRows(f) {

@@ -1,13 +1,14 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/archive/sortedrun"
 )
 
 // summary sums up a run's entries of one host. A run has a summary for each of its hosts, so that
@@ -74,18 +75,25 @@ func fromNanoseconds(n int64) time.Time {
 
 // summaryOfRow decodes a row of the table of summaries. It takes seq from the row's key.
 func summaryOfRow(row []byte) (s summary, err error) {
-	if err := rowValue(row, &s); err != nil {
-		return s, err
+	s, ok := scanSummary(string(row[len(rowKey(row)):]))
+	if !ok {
+		s = summary{}
+		if err := rowValue(row, &s); err != nil {
+			return s, err
+		}
 	}
 	s.seq, err = seqOfRow(row)
 	return s, err
 }
 
-// publishedOfSummary returns the time when the summary's last entry was published.
-func publishedOfSummary(row []byte) (time.Time, error) {
-	var of struct{ Published int64 }
-	err := rowValue(row, &of)
-	return fromNanoseconds(of.Published), err
+// scanSummary parses the JSON of a summary, after a space, exactly as a run has it. For any other
+// text, ok is false; see scanEntry.
+func scanSummary(text string) (s summary, ok bool) {
+	in := sortedrun.LineScanner{Rest: text}
+	ok = in.Text(` {"host":`, &s.Host) && in.Text(`,"edition":`, &s.Edition) && in.Number(`,"published":`, &s.Published) &&
+		in.Number(`,"first":`, &s.First) && in.Number(`,"last":`, &s.Last) && in.Number(`,"segments":`, &s.Segments) &&
+		in.Number(`,"editions":`, &s.Editions) && in.Number(`,"records":`, &s.Records) && in.Number(`,"bytes":`, &s.Bytes)
+	return s, ok && in.Rest == "}"
 }
 
 // summaries walks the hosts whose keys begin with prefix and are at or behind start. It sums up
@@ -119,19 +127,6 @@ func summaries(ctx context.Context, runs []*run, table, prefix, start string) it
 			yield(s, nil)
 		}
 	}
-}
-
-// bytesOfSummary returns the Bytes field of a summary's row, without decoding the row: it is the
-// last field, and no text in the row can look like it.
-func bytesOfSummary(row []byte) (int64, error) {
-	const name = `,"bytes":`
-	if at := bytes.LastIndex(row, []byte(name)); at >= 0 {
-		if n, err := strconv.ParseInt(string(bytes.TrimSuffix(row[at+len(name):], []byte("}"))), 10, 64); err == nil {
-			return n, nil
-		}
-	}
-	s, err := summaryOfRow(row)
-	return s.Bytes, err
 }
 
 // putSummaries adds a summary of each host in the runs that w merges.

@@ -53,10 +53,10 @@ func (s *LineScanner) Number(prefix string, to *int64) bool {
 	for i < len(after) && '0' <= after[i] && after[i] <= '9' {
 		i++
 	}
-	if !ok || i == 0 || i > 18 || i > 1 && after[0] == '0' {
+	n, err := strconv.ParseInt(after[:i], 10, 64)
+	if !ok || err != nil || i > 1 && after[0] == '0' {
 		return false
 	}
-	n, err := strconv.ParseInt(after[:i], 10, 64)
 	*to, s.Rest = n, after[i:]
-	return err == nil
+	return true
 }
