@@ -38,14 +38,7 @@ type Change struct {
 // events themselves. The cost hardly depends on the log's length. Changes returns ErrFuture if
 // since is higher than any number that exists.
 func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
-	changes, last, err = s.changes(ctx, since, prefix, limit)
-	if err != nil {
-		return nil, since, fmt.Errorf("catalog: changes since %d: %w", since, err)
-	}
-	return changes, last, nil
-}
-
-func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
+	defer wrap(&err, "catalog: changes since %d", since)
 	last = since
 	err = s.follow(ctx, since, func(f *follower) (more bool, err error) {
 		more, err = f.changes(ctx, prefix, func(c Change) bool {

@@ -104,34 +104,28 @@ func (t *Tally) add(c Candidate) {
 //
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
 // used once, so an object that nothing needs will never be needed. After an error, marks stay.
-func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (*Collection, error) {
+func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (report *Collection, err error) {
+	defer wrap(&err, "collect")
 	opt.Delay = cmp.Or(opt.Delay, MinDelay)
 	if opt.Delay < 2*c.opt.PinLife && !opt.DryRun {
-		return nil, fmt.Errorf("collect: delay %v is less than twice the %v that a snapshot may be read", opt.Delay, c.opt.PinLife)
+		return nil, fmt.Errorf("delay %v is less than twice the %v that a snapshot may be read", opt.Delay, c.opt.PinLife)
 	}
-	report := &Collection{DryRun: opt.DryRun}
-	if err := c.collect(ctx, opt, report); err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
-	}
-	return report, nil
-}
-
-func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Collection) (err error) {
+	report = &Collection{DryRun: opt.DryRun}
 	claimed := func(string) bool { return true }
 	if opt.Claims != nil {
 		if claimed, err = opt.Claims(ctx); err != nil {
-			return fmt.Errorf("claims of batches: %w", err)
+			return nil, fmt.Errorf("claims of batches: %w", err)
 		}
 	}
 	now := c.opt.Now().UTC().Truncate(time.Millisecond)
 	if opt.Retention.Keep > 0 {
 		if report.Retained, err = c.retain(ctx, opt.Retention, now, opt.DryRun); err != nil {
-			return fmt.Errorf("retention: %w", err)
+			return nil, fmt.Errorf("retention: %w", err)
 		}
 	}
 	s, err := c.Pin(ctx) // shows no expired entries
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Release()
 	head := s.state
@@ -149,21 +143,21 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 	}
 	defer func() { err = errors.Join(err, g.sorter.Close()) }()
 	if err := g.prepare(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	for info, err := range c.collectable(ctx, opt.Index) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		report.Objects++
 		if err := g.look(ctx, info); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := errors.Join(g.deleteDown(ctx), g.putMarks(ctx)); err != nil {
-		return err
+		return nil, err
 	}
-	return g.dropLists(ctx)
+	return report, g.dropLists(ctx)
 }
 
 // collector makes one collection. It goes through the objects in the order of their keys.

@@ -125,11 +125,21 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 		opt: opt, log: newLogbook(st), lib: lib, report: &Report{Problems: []Problem{}, damaged: opt.Damaged},
 		tombstones: make(tombstones), needed: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare),
 	}
+	defer wrap(&err, "fsck")
 	defer func() { err = errors.Join(err, f.needed.Close()) }()
-	if err := f.check(ctx); err != nil {
-		return nil, fmt.Errorf("fsck: %w", err)
+	if err := f.checkLog(ctx); err != nil {
+		return nil, err
 	}
-	return f.report, nil
+	if opt.Index != nil {
+		err := opt.Index.Check(ctx, opt.Deep, f.needWhole, func(where, detail string) {
+			f.report.problem(where, "%s", detail)
+			f.report.suspect(f.last)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f.report, f.checkObjects(ctx)
 }
 
 // fsck is the state of one Fsck.
@@ -144,23 +154,6 @@ type fsck struct {
 	live       []*run        // the last version's runs, as far as they can be opened
 	tombstones tombstones    // of the last version
 	published  sortedrun.Sum // of the runs that all versions except merges added
-}
-
-// check checks the log with the runs that it names, the derived index, and the objects.
-func (f *fsck) check(ctx context.Context) error {
-	if err := f.checkLog(ctx); err != nil {
-		return err
-	}
-	if f.opt.Index != nil {
-		err := f.opt.Index.Check(ctx, f.opt.Deep, f.needWhole, func(where, detail string) {
-			f.report.problem(where, "%s", detail)
-			f.report.suspect(f.last)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return f.checkObjects(ctx)
 }
 
 // checkLog reads the log from its beginning, and with each version the run that it added.

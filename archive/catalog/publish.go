@@ -21,13 +21,7 @@ import (
 // the same batches. Delete no object of these batches until Publish succeeds or returns
 // ErrBatchConflict.
 func (c *Catalog) Publish(ctx context.Context, p Publication) (v Version, err error) {
-	if v, err = c.publish(ctx, p); err != nil {
-		return Version{}, fmt.Errorf("publish: %w", err)
-	}
-	return v, nil
-}
-
-func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err error) {
+	defer wrap(&err, "publish")
 	if err := p.check(); err != nil {
 		return v, err
 	}

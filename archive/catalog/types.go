@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -24,6 +25,13 @@ var (
 	// ErrCorrupt says that stored bytes are not as the catalog wrote them.
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
+
+// wrap puts the text before an error, unless the error is nil.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
 
 // SegmentEntry describes one segment, the records of one host from one batch. It says where the
 // segment is.
