@@ -13,54 +13,58 @@ import (
 // caller blocks nobody.
 type Limit struct {
 	Store
-	reads, writes chan struct{} // one element for each running operation
+	reads, writes slots
 }
 
 // NewLimit returns a Limit for the given numbers of reads (Open, Stat, List) and of writes (Put,
 // Delete) at once. A number below one counts as one.
 func NewLimit(s Store, reads, writes int) *Limit {
-	return &Limit{Store: s, reads: make(chan struct{}, max(1, reads)), writes: make(chan struct{}, max(1, writes))}
+	return &Limit{Store: s, reads: make(slots, max(1, reads)), writes: make(slots, max(1, writes))}
 }
 
 // Unwrap implements Wrapper.
 func (s *Limit) Unwrap() Store { return s.Store }
 
-func run(ctx context.Context, slots chan struct{}, op func() error) error {
+// slots has one element for each running operation.
+type slots chan struct{}
+
+func (s slots) run(ctx context.Context, op func() error) error {
 	select {
-	case slots <- struct{}{}:
+	case s <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-slots }()
+	defer func() { <-s }()
 	return op()
+}
+
+// result returns what op returns when run has last called it.
+func result[T any](ctx context.Context, run func(context.Context, func() error) error, op func() (T, error)) (v T, err error) {
+	err = run(ctx, func() (err error) {
+		v, err = op()
+		return err
+	})
+	return v, err
 }
 
 // Put implements Store.
 func (s *Limit) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	return run(ctx, s.writes, func() error { return s.Store.Put(ctx, key, r, size) })
+	return s.writes.run(ctx, func() error { return s.Store.Put(ctx, key, r, size) })
 }
 
 // Delete implements Store.
 func (s *Limit) Delete(ctx context.Context, key string) error {
-	return run(ctx, s.writes, func() error { return s.Store.Delete(ctx, key) })
+	return s.writes.run(ctx, func() error { return s.Store.Delete(ctx, key) })
 }
 
 // Open implements Store.
-func (s *Limit) Open(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
-	err = run(ctx, s.reads, func() error {
-		r, err = s.Store.Open(ctx, key, off, n)
-		return err
-	})
-	return r, err
+func (s *Limit) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	return result(ctx, s.reads.run, func() (io.ReadCloser, error) { return s.Store.Open(ctx, key, off, n) })
 }
 
 // Stat implements Store.
-func (s *Limit) Stat(ctx context.Context, key string) (info Info, err error) {
-	err = run(ctx, s.reads, func() error {
-		info, err = s.Store.Stat(ctx, key)
-		return err
-	})
-	return info, err
+func (s *Limit) Stat(ctx context.Context, key string) (Info, error) {
+	return result(ctx, s.reads.run, func() (Info, error) { return s.Store.Stat(ctx, key) })
 }
 
 // List implements Store.
@@ -72,7 +76,7 @@ func (s *Limit) List(ctx context.Context, prefix, after string) iter.Seq2[Info, 
 			var info Info
 			var failed error
 			var more bool
-			if err := run(ctx, s.reads, func() error {
+			if err := s.reads.run(ctx, func() error {
 				info, failed, more = next()
 				return nil
 			}); err != nil {

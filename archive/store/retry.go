@@ -131,21 +131,13 @@ func (s *Retry) Open(ctx context.Context, key string, off, n int64) (io.ReadClos
 	return &resumingReader{store: s, ctx: ctx, key: key, off: off, left: n, r: r}, nil
 }
 
-func (s *Retry) open(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
-	err = s.do(ctx, func() error {
-		r, err = s.Store.Open(ctx, key, off, n)
-		return err
-	})
-	return r, err
+func (s *Retry) open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	return result(ctx, s.do, func() (io.ReadCloser, error) { return s.Store.Open(ctx, key, off, n) })
 }
 
 // Stat implements Store.
-func (s *Retry) Stat(ctx context.Context, key string) (info Info, err error) {
-	err = s.do(ctx, func() error {
-		info, err = s.Store.Stat(ctx, key)
-		return err
-	})
-	return info, err
+func (s *Retry) Stat(ctx context.Context, key string) (Info, error) {
+	return result(ctx, s.do, func() (Info, error) { return s.Store.Stat(ctx, key) })
 }
 
 // Delete implements Store.
