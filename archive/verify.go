@@ -218,7 +218,9 @@ func (w *walker) segment() (*Summary, error) {
 			lines.expect(buf)
 			warcOff += c.WARCLength()
 			s.count(c)
-			w.views.cell(c)
+			if c.Kind.HasFile() {
+				w.views.files += c.filesLength()
+			}
 			if err := w.checkTime(c); err != nil {
 				return nil, err
 			}
@@ -272,7 +274,7 @@ func (w *walker) summarise(s *Summary) {
 	s.Size, s.SHA256 = w.off+int64(len(end)), hex.EncodeToString(w.raw.Sum(nil))
 	w.raw = nil
 	s.Views = w.views.infos(s)
-	w.views = nil
+	w.views = viewHashes{}
 }
 
 // FormatError says where stored bytes violate the format, and how.

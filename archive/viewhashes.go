@@ -9,8 +9,8 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// viewHashes computes the digests of views from the stored bytes as they are read. Methods of a nil
-// viewHashes do nothing.
+// viewHashes computes the digests of views from the stored bytes as they are read. The zero value
+// digests nothing.
 type viewHashes struct {
 	kinds        []ViewKind
 	single, warc fileHash
@@ -20,6 +20,7 @@ type viewHashes struct {
 	files        int64     // bytes of the files view, without its end
 }
 
+// fileHash digests a view, unless Hash is nil.
 type fileHash struct {
 	hash.Hash
 	n int64
@@ -27,84 +28,53 @@ type fileHash struct {
 
 func (f *fileHash) Write(p []byte) (int, error) {
 	f.n += int64(len(p))
+	if f.Hash == nil {
+		return len(p), nil
+	}
 	return f.Hash.Write(p)
 }
 
-func newViewHashes(kinds []ViewKind) *viewHashes {
-	if len(kinds) == 0 {
-		return nil
-	}
-	v := &viewHashes{kinds: kinds, single: fileHash{Hash: sha256.New()}, warc: fileHash{Hash: sha256.New()}}
+func newViewHashes(kinds []ViewKind) viewHashes {
+	v := viewHashes{kinds: kinds}
+	v.single.Hash, v.warc.Hash = v.newHash(), v.newHash()
 	io.WriteString(&v.single, gzipPlainStart)
 	v.warc.Write(warcInfo())
 	return v
 }
 
-// tarTap returns the writers for the blocks of tar headers and files.
-func (v *viewHashes) tarTap() []io.Writer {
-	if v == nil {
+// newHash returns nil if no view is wanted.
+func (v *viewHashes) newHash() hash.Hash {
+	if len(v.kinds) == 0 {
 		return nil
 	}
-	return []io.Writer{&v.single}
+	return sha256.New()
 }
 
-// linksTap returns the writers for the blocks of the links cell's file.
-func (v *viewHashes) linksTap() []io.Writer {
-	if v == nil {
-		return nil
-	}
-	v.links = &fileHash{Hash: sha256.New()}
+// linksTap returns the writer for the blocks of the links cell's file.
+func (v *viewHashes) linksTap() io.Writer {
+	v.links = &fileHash{Hash: v.newHash()}
 	io.WriteString(v.links, gzipPlainStart)
-	return []io.Writer{v.links}
+	return v.links
 }
 
 // linksFile ends the links view, after the blocks of the links cell's file.
-func (v *viewHashes) linksFile(c *Cell) {
-	if v != nil {
-		v.links.Write(memberEnd(c.BodyCRC, c.BodyLen))
-	}
-}
+func (v *viewHashes) linksFile(c *Cell) { v.links.Write(memberEnd(c.BodyCRC, c.BodyLen)) }
 
-// tarPiece adds the CRC and length of n decoded bytes whose blocks went to tarTap.
+// tarPiece adds the CRC and length of n decoded bytes whose blocks went to single.
 func (v *viewHashes) tarPiece(crc uint32, n int64) {
-	if v != nil {
-		v.crc, v.decoded = deflate.JoinCRC(v.crc, crc, n), v.decoded+n
-	}
+	v.crc, v.decoded = deflate.JoinCRC(v.crc, crc, n), v.decoded+n
 }
 
 // tarFile adds a file's padding, and the sums of the file and its padding.
 func (v *viewHashes) tarFile(c *Cell) {
-	if v != nil {
-		pad := padding(c.BodyLen)
-		v.single.Write(deflate.Zeros(pad, false))
-		v.tarPiece(deflate.CRCWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
-	}
+	pad := padding(c.BodyLen)
+	v.single.Write(deflate.Zeros(pad, false))
+	v.tarPiece(deflate.CRCWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
 }
 
-// cell adds a record's cell to the length of the files view.
-func (v *viewHashes) cell(c *Cell) {
-	if v != nil && c.Kind.HasFile() {
-		v.files += c.filesLength()
-	}
-}
-
-// warcTap adds a record's head, and returns the writers for the blocks of its body.
-func (v *viewHashes) warcTap(wp []byte) []io.Writer {
-	if v == nil {
-		return nil
-	}
-	v.warc.Write(wp)
-	return []io.Writer{&v.warc}
-}
-
-func (v *viewHashes) warcEnd(ws []byte) {
-	if v != nil {
-		v.warc.Write(ws)
-	}
-}
-
+// infos describes the views, after all was read.
 func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
-	if v == nil {
+	if len(v.kinds) == 0 {
 		return nil
 	}
 	v.single.Write(singleEnd(v.crc, v.decoded))

@@ -38,7 +38,7 @@ type walker struct {
 	taps      []io.Writer // get the stored bytes as they are read
 	raw       hash.Hash   // of all bytes that were read; may be nil
 	decoded   int64       // bytes inflated so far
-	views     *viewHashes // may be nil
+	views     viewHashes
 	onLine    func(line string) error
 	segmentID string    // of the current links or index cell
 	last      time.Time // time of the latest record
@@ -333,7 +333,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	buf := limitedBuffer{max: maxTarHeaders}
 	within := &member{} // the rule of expansion applies at the cell's end, which is not known yet
-	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", w.views.tarTap()...); err != nil {
+	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", &w.views.single); err != nil {
 		return nil, err
 	}
 	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), deflate.CRC(buf.Bytes())

@@ -220,11 +220,10 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	}
 	record := crc32.NewIEEE()
 	record.Write(b.wp)
-	taps := append(w.views.tarTap(), record)
-	taps = append(taps, w.views.warcTap(b.wp)...)
+	w.views.warc.Write(b.wp)
 	sum := newBodySum(http)
 	sum.Write(cutBody)
-	if err := w.file(b, b, c, &sum.file, "the body", taps...); err != nil {
+	if err := w.file(b, b, c, &sum.file, "the body", &w.views.single, record, &w.views.warc); err != nil {
 		return err
 	}
 	if h.kind != Revisit {
@@ -244,7 +243,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	}
 	record.Write(b.ws)
 	c.RecordCRC = record.Sum32()
-	w.views.warcEnd(b.ws)
+	w.views.warc.Write(b.ws)
 	return nil
 }
 
@@ -314,9 +313,9 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out io.Writer, modified time.T
 
 // tarOnlyBody reads the body of a cell without a record into out, and the end of its member.
 func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out io.Writer) error {
-	taps := w.views.tarTap()
+	taps := []io.Writer{&w.views.single}
 	if kind == linksItem {
-		taps = append(taps, w.views.linksTap()...)
+		taps = append(taps, w.views.linksTap())
 	}
 	within := b
 	if kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
