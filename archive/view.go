@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"sort"
 	"sync"
 
@@ -86,23 +87,11 @@ type cellRef struct {
 
 // NewView makes a view. A members view of one whole segment is the stored segment itself.
 func NewView(kind ViewKind, parts []Part) (*View, error) {
-	v := &View{kind: kind, etag: viewETag(kind, parts)}
-	switch kind {
-	case Files:
-		v.end = EndMember(0, 0)
-	case Members:
-		v.whole = len(parts) == 1 && parts[0].Cells == nil && parts[0].Index.IndexLength > 0
-		v.end = EndMember(0, 0)
-		if v.whole {
-			v.end = EndMember(parts[0].Index.CellsEnd, parts[0].Index.IndexLength)
-		}
-	case Single, Links:
-		v.start = []byte(gzipPlainStart)
-	case WARC:
-		v.start = warcInfo()
-	default:
+	if !slices.Contains([]ViewKind{Members, Single, Files, WARC, Links}, kind) {
 		return nil, fmt.Errorf("view kind %q is not %s, %s, %s, %s or %s", kind, Members, Single, Files, WARC, Links)
 	}
+	v := &View{kind: kind, etag: viewETag(kind, parts)}
+	v.start, _ = frameOf(kind, 0, 0)
 	v.size = int64(len(v.start))
 	v.grow(parts)
 	for i, p := range parts {
@@ -110,18 +99,28 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 			return nil, err
 		}
 	}
-	switch kind {
-	case Single:
-		v.end = v.singleEnd()
-	case Links:
-		crc, n := uint32(0), int64(0)
-		for _, r := range v.refs {
-			crc, n = deflate.JoinCRC(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
-		}
-		v.end = memberEnd(crc, n)
+	crc, n := v.decoded()
+	_, v.end = frameOf(kind, crc, n)
+	v.whole = kind == Members && len(parts) == 1 && parts[0].Cells == nil && parts[0].Index.IndexLength > 0
+	if v.whole {
+		v.end = EndMember(parts[0].Index.CellsEnd, parts[0].Index.IndexLength)
 	}
 	v.size += int64(len(v.end))
 	return v, nil
+}
+
+// frameOf returns the bytes before and after all cells of a view of parts of segments. crc and n
+// are of the decoded bytes, in a Single or a Links view.
+func frameOf(kind ViewKind, crc uint32, n int64) (start, end []byte) {
+	switch kind {
+	case Members, Files:
+		return nil, EndMember(0, 0)
+	case Single:
+		return []byte(gzipPlainStart), singleEnd(crc, n)
+	case Links:
+		return []byte(gzipPlainStart), memberEnd(crc, n)
+	}
+	return warcInfo(), nil
 }
 
 // grow makes room for the cells of parts.
@@ -185,15 +184,22 @@ func (v *View) addCell(part int, c *Place) {
 	v.ends = append(v.ends, v.size)
 }
 
-func (v *View) singleEnd() []byte { return singleEnd(v.tarSum()) }
-
-// tarSum returns the CRC and the length of the decoded single-member view, without the tar's end.
-func (v *View) tarSum() (crc uint32, n int64) {
+// decoded returns the CRC and the length of the decoded cells of a Single or a Links view. For
+// other kinds it returns zeros.
+func (v *View) decoded() (crc uint32, n int64) {
 	for _, r := range v.refs {
-		c, pad := r.cell, padding(r.cell.BodyLen)
-		padded := c.BodyLen + int64(pad)
-		crc = deflate.JoinCRC(deflate.JoinCRC(crc, c.HeaderCRC, c.HeaderLen), deflate.CRCWithZeros(c.BodyCRC, pad), padded)
-		n += c.HeaderLen + padded
+		c := r.cell
+		switch v.kind {
+		case Single:
+			pad := padding(c.BodyLen)
+			padded := c.BodyLen + int64(pad)
+			crc = deflate.JoinCRC(deflate.JoinCRC(crc, c.HeaderCRC, c.HeaderLen), deflate.CRCWithZeros(c.BodyCRC, pad), padded)
+			n += c.HeaderLen + padded
+		case Links:
+			crc, n = deflate.JoinCRC(crc, c.BodyCRC, c.BodyLen), n+c.BodyLen
+		default:
+			return 0, 0
+		}
 	}
 	return crc, n
 }
@@ -345,9 +351,7 @@ func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 		return nil, Stretch{}, err
 	}
 	s := Stretch{Size: v.size}
-	if kind == Single {
-		s.CRC, s.Raw = v.tarSum()
-	}
+	s.CRC, s.Raw = v.decoded()
 	return v, s, nil
 }
 
@@ -357,12 +361,4 @@ func (s Stretch) Join(next Stretch) Stretch {
 }
 
 // Frame returns the bytes before and after all stretches of a view. s is the join of the stretches.
-func (s Stretch) Frame(kind ViewKind) (start, end []byte) {
-	switch kind {
-	case Members:
-		return nil, EndMember(0, 0)
-	case Single:
-		return []byte(gzipPlainStart), singleEnd(s.CRC, s.Raw)
-	}
-	return warcInfo(), nil
-}
+func (s Stretch) Frame(kind ViewKind) (start, end []byte) { return frameOf(kind, s.CRC, s.Raw) }
