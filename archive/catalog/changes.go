@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -170,7 +171,7 @@ func (f *follower) expiries(ctx context.Context, r *run, prefix string, yield fu
 		if err != nil {
 			return false, err
 		}
-		if beginsWith(row, tableExpired+prefix) {
+		if bytes.HasPrefix(row, []byte(tableExpired+prefix)) {
 			e, err := expiryOfRow(row)
 			if err != nil {
 				return false, err
@@ -216,7 +217,7 @@ func (r *run) from(ctx context.Context, n int64, prefix string) iter.Seq2[[]byte
 		if err == nil {
 			err = c.Advance(ctx, prefix)
 		}
-		for ; err == nil && c.Row() != nil && beginsWith(c.Row(), prefix); err = c.Next(ctx) {
+		for ; err == nil && c.Row() != nil && bytes.HasPrefix(c.Row(), []byte(prefix)); err = c.Next(ctx) {
 			if !yield(c.Row(), nil) {
 				return
 			}

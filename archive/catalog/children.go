@@ -77,8 +77,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		child.Leaf, child.Modified = true, fromNanoseconds(s.Published)
 		return err
 	}
-	entries := tableHost + key + " "
-	for l, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, entries, entries) {
+	for l, err := range d.snapshot.entries(ctx, key) {
 		if err != nil {
 			return err
 		}
@@ -101,8 +100,7 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 			child.Inner = true
 			return nil
 		}
-		entries := tableHost + key + " "
-		for _, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, entries, entries) {
+		for _, err := range d.snapshot.entries(ctx, key) {
 			child.Inner = err == nil
 			return err
 		}

@@ -71,7 +71,7 @@ func (s *Snapshot) editionFrom(ctx context.Context, name, prefix, start string) 
 			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
-		s.entries(ctx, []*run{r}, tableHost+prefix, tableHost+start)(yield)
+		s.entriesOf(ctx, scanFrom(ctx, []*run{r}, tableHost+prefix, tableHost+start))(yield)
 	}
 }
 

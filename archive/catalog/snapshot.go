@@ -83,10 +83,10 @@ func (s *Snapshot) Tombstones(host string) []Tombstone {
 	return s.catalog.current().tombstones[Key(host)]
 }
 
-// entries walks the entries whose rows begin with prefix and are at or behind start. It leaves out
-// entries that are taken down, hidden or, in this version, expired.
-func (s *Snapshot) entries(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[SegmentEntry, error] {
-	return s.entriesOf(ctx, scanFrom(ctx, runs, prefix, start))
+// entries walks the entries of the host with a key. It leaves out entries that are taken down,
+// hidden or, in this version, expired.
+func (s *Snapshot) entries(ctx context.Context, key string) iter.Seq2[SegmentEntry, error] {
+	return s.entriesOf(ctx, scan(ctx, s.state.runs, tableHost+key+" "))
 }
 
 // entriesOf decodes rows of entries. It leaves out entries that are taken down, hidden or, in this
@@ -180,8 +180,7 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 		return sum, err
 	}
 	anew := summary{Host: sum.Host}
-	rows := tableHost + key + " "
-	for l, err := range s.entries(ctx, s.state.runs, rows, rows) {
+	for l, err := range s.entries(ctx, key) {
 		if err != nil {
 			return anew, err
 		}

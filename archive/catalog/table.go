@@ -53,7 +53,7 @@ func (t *table) advance(ctx context.Context, key string) error {
 func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err error) {
 	for _, c := range t.cursors {
 		var at []byte
-		for beginsWith(c.Row(), prefix) {
+		for bytes.HasPrefix(c.Row(), []byte(prefix)) {
 			at = c.Row()
 			if err := c.Next(ctx); err != nil {
 				return nil, err
@@ -68,12 +68,7 @@ func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err 
 }
 
 // under reports whether the table stands on a row that begins with prefix.
-func (t *table) under(prefix string) bool { return beginsWith(t.Row(), prefix) }
-
-// beginsWith is bytes.HasPrefix for a prefix of type string.
-func beginsWith(row []byte, prefix string) bool {
-	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
-}
+func (t *table) under(prefix string) bool { return bytes.HasPrefix(t.Row(), []byte(prefix)) }
 
 // scan walks the rows that begin with prefix, in order. A row is valid until the next step.
 func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
