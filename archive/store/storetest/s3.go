@@ -33,11 +33,6 @@ const (
 	s3Secret = "sheaf-secret"
 )
 
-// S3Servers returns, by name, a start function for each kind of S3 server to test against.
-func S3Servers() map[string]func(t testing.TB) *S3Server {
-	return map[string]func(t testing.TB) *S3Server{"versitygw": StartVersity, "minio": StartMinIO}
-}
-
 // StartVersity starts versitygw, which stores each object in a file named by its key.
 func StartVersity(t testing.TB) *S3Server {
 	t.Helper()
