@@ -248,32 +248,22 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*inbox.Batch, v
 }
 
 // keepManifest stores the signed manifest for ever, because the origin of an archive must be known
-// longer than its batch is kept. It returns the manifest's SHA-256 and the batch's collection.
+// longer than its batch is kept. It returns the manifest's SHA-256 and the batch's collection. It
+// fails if the store has another manifest of the batch.
 func (p *Publisher) keepManifest(ctx context.Context, b *inbox.Batch) (digest string, of wire.Collection, err error) {
 	m, signed, err := p.opt.Env.Manifest(ctx, b)
 	if err != nil {
 		return "", of, err
 	}
-	digest, err = p.keepSigned(ctx, b, signed)
-	return digest, m.Collection, err
-}
-
-// keepSigned stores a batch's signed manifest, and returns its SHA-256. It fails if the store has
-// another manifest of the batch.
-func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byte) (digest string, err error) {
 	key := wire.ManifestKey(b.Batch)
 	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
-	if !errors.Is(err, store.ErrExists) {
-		return wire.Digest(signed), err
+	if errors.Is(err, store.ErrExists) {
+		var kept []byte
+		if kept, err = store.ReadAll(ctx, p.opt.Store, key, 0, -1); err == nil && !bytes.Equal(kept, signed) {
+			err = fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
+		}
 	}
-	kept, err := store.ReadAll(ctx, p.opt.Store, key, 0, -1)
-	if err != nil {
-		return "", err
-	}
-	if !bytes.Equal(kept, signed) {
-		return "", fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
-	}
-	return wire.Digest(signed), nil
+	return wire.Digest(signed), m.Collection, err
 }
 
 // sweepEvery is how often Collect looks for objects of interrupted attempts in the store.
