@@ -38,13 +38,14 @@ func TestReplanMovesFew(t *testing.T) {
 	}
 	slices.Sort(ratios)
 	slices.Sort(moves)
-	half := len(ratios) / 2
-	t.Logf("makespan over bound: median %.4f, worst %.4f; moved: median %.3f, most %.3f", ratios[half], ratios[len(ratios)-1], moves[half], moves[len(moves)-1])
-	if ratios[len(ratios)-1] > 1.07 || moves[half] > 0.10 {
-		t.Errorf("%.4f of the bound at worst, with %.2f of the hosts moved at the median; want at most 1.07 and 0.10", ratios[len(ratios)-1], moves[half])
+	half, most := len(ratios)/2, len(moves)-1
+	t.Logf("makespan over bound: median %.4f, worst %.4f; moved: median %.3f, most %.3f", ratios[half], ratios[most], moves[half], moves[most])
+	if ratios[most] > 1.07 || moves[half] > 0.10 || moves[most] > 0.20 {
+		t.Errorf("%.4f of the bound at worst, with %.3f of the hosts moved at the median and %.3f at most; want at most 1.07, 0.10 and 0.20", ratios[most], moves[half], moves[most])
 	}
-	if tail := moves[len(moves)*9/10]; tail > 0.15 {
-		t.Errorf("one plan in ten moves %.2f of the hosts or more, want at most 0.15", tail)
+	// Of few plans, one may be the rare one that moves more.
+	if rare := (len(moves) + 9) / 10; rare < len(moves) && moves[most-rare] > 0.15 {
+		t.Errorf("%d of %d plans move %.3f of the hosts or more; want more than 0.15 in one of ten at most", rare+1, len(moves), moves[most-rare])
 	}
 }
 
