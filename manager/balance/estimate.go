@@ -71,14 +71,14 @@ func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
 			logs = append(logs, math.Log(m.MsPerKB)-rest(m))
 		}
 		if len(logs) > 0 {
-			to[n] = median(logs)
+			to[n] = Median(logs)
 			known = append(known, to[n])
 		}
 	}
 	if len(known) == 0 {
 		return
 	}
-	usual := median(known)
+	usual := Median(known)
 	for n, list := range by {
 		if len(list) == 0 {
 			to[n] = usual
@@ -90,8 +90,9 @@ func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
 // too, from which Distance can tell how well the estimate fits.
 const enoughLinks = 6
 
-// median returns the median of x. For an even number of values it is the mean of the middle two.
-func median(x []float64) float64 {
+// Median returns the median of x, which must not be empty. For an even number of values it is the
+// mean of the middle two.
+func Median(x []float64) float64 {
 	x = slices.Clone(x)
 	slices.Sort(x)
 	if n := len(x); n%2 == 0 {

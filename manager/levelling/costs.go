@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/manager/assign"
+	"sheaf/manager/balance"
 )
 
 // Book keeps the costs in the control database, and the submitted logs in a folder. It may be used
@@ -250,9 +251,7 @@ func (list Samples) Nightly(zone *time.Location) (kb, requests float64) {
 	for _, s := range sums {
 		kbs, counts = append(kbs, s.kb()), append(counts, float64(s.Requests))
 	}
-	slices.Sort(kbs)
-	slices.Sort(counts)
-	return kbs[len(kbs)/2], counts[len(counts)/2]
+	return balance.Median(kbs), balance.Median(counts)
 }
 
 // LastNight returns the requests of the twelve hours up to the last sample, and that sample's

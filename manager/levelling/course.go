@@ -61,9 +61,9 @@ func (c course) step(ctx context.Context, what string) error {
 	return err
 }
 
-// within calls f, which makes a plan, with a context that ends after planLimit or when an operator
-// cancels the plan. It records the beginning, the end, and why a plan was given up.
-func (c course) within(ctx context.Context, f func(ctx context.Context) error) error {
+// run makes a plan, with a context that ends after planLimit or when an operator cancels the plan.
+// It records the beginning, the end, and why a plan was given up.
+func (c course) run(ctx context.Context) (Plan, error) {
 	limited, end := context.WithTimeoutCause(ctx, planLimit, fmt.Errorf("it was not ready after %v", planLimit))
 	defer end()
 	planning, cancel := context.WithCancelCause(limited)
@@ -71,14 +71,14 @@ func (c course) within(ctx context.Context, f func(ctx context.Context) error) e
 	if c.token != dryRun {
 		if _, err := c.l.db.ExecContext(ctx, `UPDATE plans SET step = ?, began = ?, beat = ? WHERE token = ?`,
 			stepRead, db.Millis(time.Now()), db.Millis(time.Now()), c.token); err != nil {
-			return fmt.Errorf("balance: %w", err)
+			return Plan{}, fmt.Errorf("balance: %w", err)
 		}
 		var watching sync.WaitGroup
 		watching.Go(func() { c.watch(planning, cancel) })
 		defer watching.Wait()
 		defer cancel(nil)
 	}
-	err := f(planning)
+	plan, err := c.l.plan(planning, c)
 	switch cause := context.Cause(planning); {
 	case err == nil || cause == nil:
 	case ctx.Err() != nil:
@@ -86,7 +86,7 @@ func (c course) within(ctx context.Context, f func(ctx context.Context) error) e
 	default:
 		err = fmt.Errorf("%w: %w", ErrGivenUp, cause)
 	}
-	return errors.Join(err, c.note(context.WithoutCancel(ctx), err))
+	return plan, errors.Join(err, c.note(context.WithoutCancel(ctx), err))
 }
 
 // note records how the plan has ended.

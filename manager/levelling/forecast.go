@@ -3,7 +3,6 @@ package levelling
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -144,12 +143,9 @@ func (f *Forecast) describe(sorts []balance.Sort) {
 		}
 		f.Window += s.Window / float64(len(sorts))
 	}
-	for _, list := range [][]float64{gaps, widths, lines} {
-		slices.Sort(list)
-	}
-	f.Interval, f.Width = gaps[len(gaps)/2], widths[len(widths)/2]
+	f.Interval, f.Width = balance.Median(gaps), balance.Median(widths)
 	if len(lines) > 0 {
-		f.Line = lines[len(lines)/2]
+		f.Line = balance.Median(lines)
 	}
 }
 

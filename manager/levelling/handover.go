@@ -98,10 +98,10 @@ func (l *Leveller) decide(ctx context.Context, robot string, shipments []shipmen
 		return d, nil
 	}
 	h := &handover{snap: s, giver: giver}
-	if h.work, err = l.workOf(ctx, s, filter.robots); err != nil {
+	if err := h.readWork(ctx, l.db, filter.robots); err != nil {
 		return d, err
 	}
-	if h.groups, err = s.groups(s.cost); err != nil {
+	if h.groups, err = s.groupsOnly(s.cost); err != nil {
 		return d, fmt.Errorf("balance: %w", err)
 	}
 	if h.urls, err = l.requests(ctx, h); err != nil {

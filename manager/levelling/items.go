@@ -11,27 +11,57 @@ import (
 	"sheaf/manager/balance"
 )
 
-// items are what the day's plan assigns to robots: first the groups of hosts, then each further
-// copy and share of a host that several robots have.
+// items are what a plan assigns to robots: first the groups of hosts, then, in the day's plan, each
+// further copy and share of a host that several robots have.
 type items struct {
 	costs  *balance.Costs
-	from   balance.Plan
-	hosts  [][]int // by item
-	groups int     // how many items are groups
-	apart  [][]int // sets of items that must go to different robots
-	fixed  []bool  // by host: it stays where it is
+	from   balance.Plan // by item: its robot; -1: none
+	hosts  [][]int      // by item
+	of     []int        // by host: its group
+	groups int          // how many items are groups
+	apart  [][]int      // sets of items that must go to different robots
+	fixed  []bool       // by host: it stays where it is
+}
+
+// joined puts the hosts into their groups. It sets no costs, and takes only the robots in slot 0.
+func (s *snapshot) joined() *items {
+	it := new(items)
+	it.of, it.hosts = balance.Groups(len(s.hosts), func(j int) string { return s.group[j] })
+	it.groups, it.from = len(it.hosts), make(balance.Plan, len(it.hosts))
+	for n, hosts := range it.hosts {
+		it.from[n] = -1
+		for _, j := range hosts {
+			if s.at[j] >= 0 {
+				it.from[n] = s.at[j]
+			}
+		}
+	}
+	return it
+}
+
+// groupsOnly puts the hosts into their groups and sums up their costs.
+func (s *snapshot) groupsOnly(cost balance.Func) (it *items, err error) {
+	it = s.joined()
+	it.costs, err = balance.NewCosts(len(s.robots), len(it.hosts), func(i, n int) float64 {
+		sum := 0.0
+		for _, j := range it.hosts[n] {
+			sum += cost(i, j)
+		}
+		return sum
+	})
+	return it, err
 }
 
 // items returns the items to be planned. Hosts for which fixed is true stay where they are. stop
 // ends the work; see balance.Pairs.
 func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error) {
-	g := s.joined()
-	it = &items{from: g.from, hosts: g.hosts, groups: len(g.hosts), fixed: fixed}
+	it = s.joined()
+	it.fixed = fixed
 	for j := range s.hosts {
 		if len(s.others[j]) == 0 {
 			continue
 		}
-		set := []int{g.of[j]}
+		set := []int{it.of[j]}
 		for _, i := range s.others[j] {
 			set = append(set, len(it.hosts))
 			it.hosts, it.from = append(it.hosts, []int{j}), append(it.from, i)

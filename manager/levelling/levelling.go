@@ -110,17 +110,18 @@ const (
 // asPlanner calls f when it is this process's turn to plan. The lease only saves work. The database
 // makes sure that no two plans are made from one assignment: a planner writes its token down before
 // it reads the assignment, and its later writes fail if a higher token is there by then.
-func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) error) error {
-	err := l.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) error {
+func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) (Plan, error)) (plan Plan, err error) {
+	err = l.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) (err error) {
 		if err := l.noteToken(ctx, token); err != nil {
 			return fmt.Errorf("balance: %w", err)
 		}
-		return f(ctx, token)
+		plan, err = f(ctx, token)
+		return err
 	})
 	if errors.Is(err, ErrFenced) {
 		err = errors.Join(err, l.raiseTokens(ctx))
 	}
-	return err
+	return plan, err
 }
 
 // noteToken writes a planner's token down, or fails with ErrFenced if a higher one is there. It is

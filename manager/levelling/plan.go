@@ -34,25 +34,11 @@ type Plan struct {
 // It starts from the present assignment and moves few hosts. Hosts that a robot has begun in its
 // cycle stay. If nothing was measured, it changes nothing. One process plans at a time; if another
 // planner has begun since, Rebalance fails with ErrFenced.
-func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
+func (l *Leveller) Rebalance(ctx context.Context, dry bool) (Plan, error) {
 	if dry {
-		return l.within(ctx, dryRun)
+		return course{l, dryRun}.run(ctx)
 	}
-	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
-		plan, err = l.within(ctx, token)
-		return err
-	})
-	return plan, err
-}
-
-// within calls plan with a time limit and records its progress.
-func (l *Leveller) within(ctx context.Context, token int64) (plan Plan, err error) {
-	c := course{l, token}
-	err = c.within(ctx, func(ctx context.Context) error {
-		plan, err = l.plan(ctx, c)
-		return err
-	})
-	return plan, err
+	return l.asPlanner(ctx, func(ctx context.Context, token int64) (Plan, error) { return course{l, token}.run(ctx) })
 }
 
 // proposal is a plan before it is carried out.
@@ -310,15 +296,12 @@ func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
 	if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due {
 		return plan, err
 	}
-	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
-		due, err := l.PlanDue(ctx, time.Now()) // another process may have made it meanwhile
-		if err != nil || !due {
-			return err
+	return l.asPlanner(ctx, func(ctx context.Context, token int64) (Plan, error) {
+		if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due { // another process may have made it meanwhile
+			return Plan{}, err
 		}
-		plan, err = l.within(ctx, token)
-		return err
+		return course{l, token}.run(ctx)
 	})
-	return plan, err
 }
 
 // clockError is how far the clocks of the processes may be apart.

@@ -15,10 +15,63 @@ import (
 type handover struct {
 	snap   *snapshot
 	giver  int
-	groups grouping
+	groups *items
 	urls   []float64    // by group
 	to     balance.Plan // by group
-	work   work
+	busy   []float64    // by robot: expected ms until the hosts that it has begun are done
+	pace   []float64    // by robot: time that its hosts took, as a multiple of the expected time; 1 if that is not known
+}
+
+// readWork sums up the progress of some of the snapshot's robots, as busy and pace. It knows nothing
+// of the others.
+func (h *handover) readWork(ctx context.Context, q db.Queryer, robots []string) error {
+	n := len(h.snap.robots)
+	h.busy, h.pace = make([]float64, n), slices.Repeat([]float64{1}, n)
+	expected, inHand := make([]float64, n), make([]float64, n)
+	took, spent := make([]float64, n), make([]float64, n)
+	err := db.Each(ctx, q, func(rows *sql.Rows) error {
+		var robot, state string
+		var weight, ms, all float64
+		if err := rows.Scan(&robot, &state, &weight, &ms, &all); err != nil {
+			return err
+		}
+		i, ok := h.snap.robot(robot)
+		if !ok {
+			return nil
+		}
+		spent[i] = all
+		if state == "done" {
+			expected[i], took[i] = weight*h.snap.slow[i], ms
+		} else {
+			inHand[i] = weight * h.snap.slow[i]
+		}
+		return nil
+	}, `
+		SELECT d.robot, d.state, SUM(COALESCE(h.weight, (SELECT typical FROM plans))), SUM(d.ms), MAX(b.ms)
+		FROM progress d JOIN hosts h ON h.name = d.host JOIN heartbeats b ON b.robot = d.robot
+		WHERE d.robot IN `+db.Tuple(len(robots))+` GROUP BY d.robot, d.state`, db.Args(robots)...)
+	if err != nil {
+		return fmt.Errorf("progress: %w", err)
+	}
+	for i := range n {
+		if expected[i] > 0 && took[i] > 0 {
+			h.pace[i] = took[i] / expected[i]
+		}
+		h.busy[i] = max(0, inHand[i]*h.pace[i]-max(0, spent[i]-took[i]))
+	}
+	return nil
+}
+
+// ends returns the ms from now until each robot has finished the hosts that it has begun and the
+// groups that it is to have.
+func (h *handover) ends() []float64 {
+	end := slices.Clone(h.busy)
+	for n, i := range h.to {
+		if i >= 0 {
+			end[i] += h.groups.costs.At(i, n) * h.pace[i]
+		}
+	}
+	return end
 }
 
 // feed gives some of the giver's groups to idle robots. An idle robot's own hosts count only if
@@ -29,12 +82,12 @@ func (h *handover) feed(idle []string, coming coming) {
 		if !ok {
 			continue
 		}
-		end := h.work.ends(h.groups.costs, h.to)
+		end := h.ends()
 		end[taker] = 0
 		for n, i := range h.to {
 			comes := h.groups.from[n] != taker || slices.ContainsFunc(h.groups.hosts[n], func(j int) bool { return coming[robot][h.snap.hosts[j]] })
 			if i == taker && comes {
-				end[taker] += h.groups.costs.At(taker, n) * h.work.pace[taker]
+				end[taker] += h.groups.costs.At(taker, n) * h.pace[taker]
 			}
 		}
 		h.pass(taker, end, nil)
@@ -49,7 +102,7 @@ func (h *handover) pass(to int, end []float64, may func(n int) bool) {
 			held = append(held, n)
 		}
 	}
-	for _, n := range balance.Take(h.groups.costs, held, h.giver, to, h.work.pace, end, may) {
+	for _, n := range balance.Take(h.groups.costs, held, h.giver, to, h.pace, end, may) {
 		h.to[n] = to
 	}
 }
@@ -57,7 +110,7 @@ func (h *handover) pass(to int, end []float64, may func(n int) bool) {
 // ship chooses the giver's groups for the shipments. URLs are not time: a group stays if it costs
 // several times as much at the neighbour, or would be done later there.
 func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) error {
-	end := h.work.ends(h.groups.costs, h.to)
+	end := h.ends()
 	if err := l.addWaiting(ctx, h, shipments, end); err != nil {
 		return err
 	}
@@ -92,7 +145,7 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []ship
 			return err
 		}
 		if i, ok := h.snap.robot(robot); ok && i != h.giver && !slices.Contains(h.snap.at, i) {
-			end[i] += weight * h.snap.slow[i] * max(h.work.pace[i], 1)
+			end[i] += weight * h.snap.slow[i] * max(h.pace[i], 1)
 		}
 		return nil
 	}, `

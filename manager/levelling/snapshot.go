@@ -280,13 +280,9 @@ func (s *snapshot) fit() bool {
 	if len(seen) == 0 || len(known) == 0 {
 		return false
 	}
-	slices.Sort(known)
-	usual := known[len(known)/2]
-	requests := slices.DeleteFunc(slices.Clone(s.pages), func(n float64) bool { return n == 0 })
-	slices.Sort(requests)
-	s.unmeasured.kb = usual
-	if len(requests) > 0 {
-		s.unmeasured.pages = requests[len(requests)/2]
+	s.unmeasured.kb = balance.Median(known)
+	if requests := slices.DeleteFunc(slices.Clone(s.pages), func(n float64) bool { return n == 0 }); len(requests) > 0 {
+		s.unmeasured.pages = balance.Median(requests)
 	}
 	// One more robot and one more host, without measurements, stand for the median ones.
 	robot, host := len(s.robots), len(s.hosts)
@@ -297,47 +293,10 @@ func (s *snapshot) fit() bool {
 		s.slow[i] = estimate(i, host) / median
 	}
 	for j := range s.weight {
-		kb := cmp.Or(s.kb[j], usual)
-		s.weight[j] = kb * estimate(robot, j)
+		s.weight[j] = cmp.Or(s.kb[j], s.unmeasured.kb) * estimate(robot, j)
 	}
-	s.unmeasured.weight = usual * median
+	s.unmeasured.weight = s.unmeasured.kb * median
 	return true
-}
-
-// grouping is the groups of a snapshot's hosts. Groups have numbers of their own.
-type grouping struct {
-	costs *balance.Costs // of groups
-	of    []int          // by host: its group
-	hosts [][]int        // by group
-	from  balance.Plan   // by group: its robot in slot 0; -1: none
-}
-
-// joined puts the hosts into their groups. It sets no costs, and takes only the robots in slot 0.
-func (s *snapshot) joined() (g grouping) {
-	g.of, g.hosts = balance.Groups(len(s.hosts), func(j int) string { return s.group[j] })
-	g.from = make(balance.Plan, len(g.hosts))
-	for n, hosts := range g.hosts {
-		g.from[n] = -1
-		for _, j := range hosts {
-			if s.at[j] >= 0 {
-				g.from[n] = s.at[j]
-			}
-		}
-	}
-	return g
-}
-
-// groups puts the hosts into their groups and sums up their costs.
-func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
-	g = s.joined()
-	g.costs, err = balance.NewCosts(len(s.robots), len(g.hosts), func(i, n int) float64 {
-		sum := 0.0
-		for _, j := range g.hosts[n] {
-			sum += cost(i, j)
-		}
-		return sum
-	})
-	return g, err
 }
 
 func (s *snapshot) names(hosts []int) []string {
