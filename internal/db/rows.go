@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -135,6 +136,18 @@ func Map[K comparable, V any](ctx context.Context, q Queryer, scan func(*sql.Row
 		found[k] = v
 		return nil
 	}, query, args...)
+}
+
+// Insert enters rows of equal width, RowsAtOnce with each statement: into, VALUES with the rows, and
+// conflict, which says what becomes of rows that exist already.
+func Insert(ctx context.Context, on Execer, into string, rows [][]any, conflict string) error {
+	for some := range slices.Chunk(rows, RowsAtOnce) {
+		_, err := on.ExecContext(ctx, into+` VALUES `+Tuples(len(some), len(some[0]))+` `+conflict, slices.Concat(some...)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Change runs a statement that must change a row. If no row is changed, it returns the given error.

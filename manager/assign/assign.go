@@ -36,7 +36,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -130,23 +129,19 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 	return t.tx.QueryRowContext(ctx, query, args...)
 }
 
-// Exec executes a statement and returns the number of rows that it changed.
-func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	n, err := db.Exec(ctx, t.tx, query, args...)
-	t.changed += n
-	return n, err
+// ExecContext executes a statement within the transaction, so that a Tx is a db.Execer.
+func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	res, err := t.tx.ExecContext(ctx, query, args...)
+	if err == nil {
+		n, _ := res.RowsAffected() // both drivers know it
+		t.changed += n
+	}
+	return res, err
 }
 
-// Insert enters rows of equal width. into is the statement up to its VALUES. Rows that exist
-// already stay unchanged.
-func (t *Tx) Insert(ctx context.Context, into string, rows [][]any) error {
-	for some := range slices.Chunk(rows, db.RowsAtOnce) {
-		query := into + ` VALUES ` + db.Tuples(len(some), len(some[0])) + ` ON CONFLICT DO NOTHING`
-		if _, err := t.Exec(ctx, query, slices.Concat(some...)...); err != nil {
-			return err
-		}
-	}
-	return nil
+// Exec executes a statement and returns the number of rows that it changed.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	return db.Exec(ctx, t, query, args...)
 }
 
 // analyze updates the database's statistics after many changes.

@@ -164,10 +164,10 @@ func (a *admission) enterAll(ctx context.Context, names []string, seeds map[stri
 			return fmt.Errorf("host %s: %w", host, err)
 		}
 	}
-	if err := a.tx.Insert(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)`, a.hosts); err != nil {
+	if err := db.Insert(ctx, a.tx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)`, a.hosts, `ON CONFLICT DO NOTHING`); err != nil {
 		return fmt.Errorf("new hosts: %w", err)
 	}
-	if err := a.tx.Insert(ctx, `INSERT INTO seeds (host, url, referer, depth)`, a.seeds); err != nil {
+	if err := db.Insert(ctx, a.tx, `INSERT INTO seeds (host, url, referer, depth)`, a.seeds, `ON CONFLICT DO NOTHING`); err != nil {
 		return fmt.Errorf("new hosts' start URLs: %w", err)
 	}
 	return nil

@@ -192,14 +192,11 @@ func (r *Registry) SetInterval(ctx context.Context, q IntervalRequest) error {
 	}
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		for _, host := range q.Hosts {
-			n, err := t.Exec(ctx, `
+			err := db.Change(ctx, t, fmt.Errorf("%s: %w", host, assign.ErrUnknownHost), `
 				UPDATE hosts SET interval_ms = COALESCE(CAST(? AS BIGINT), interval_ms), shortest_ms = COALESCE(CAST(? AS BIGINT), shortest_ms),
 					run_pages = COALESCE(CAST(? AS BIGINT), run_pages), interval_reason = ? WHERE name = ?`, ms, shortest, q.Pages, strings.TrimSpace(q.Reason), host)
 			if err != nil {
 				return err
-			}
-			if n == 0 {
-				return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
 			}
 			if _, err := t.Exec(ctx, `
 				UPDATE hosts SET interval_reason = '' WHERE name = ? AND interval_ms = 0 AND shortest_ms = 0 AND run_pages = 0`, host); err != nil {

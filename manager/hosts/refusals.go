@@ -187,11 +187,8 @@ func (r *Registry) AllowPrefix(ctx context.Context, url string) error {
 		return err
 	}
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
-		n, err := t.Exec(ctx, `DELETE FROM refused_prefixes WHERE host = ? AND path = ?`, host, path)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("%.200s: %w", url, ErrPrefixNotRefused)
-		}
-		if err != nil {
+		none := fmt.Errorf("%.200s: %w", url, ErrPrefixNotRefused)
+		if err := db.Change(ctx, t, none, `DELETE FROM refused_prefixes WHERE host = ? AND path = ?`, host, path); err != nil {
 			return err
 		}
 		return touchRobotsOf(ctx, t, host)

@@ -143,12 +143,9 @@ func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.Host
 // AddHosts does.
 func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
-		n, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host)
-		if err != nil {
+		none := fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
+		if err := db.Change(ctx, t, none, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
 			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
 		}
 		return t.Unassign(ctx, host)
 	})

@@ -105,15 +105,15 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 		return err
 	}
 	now := db.Millis(time.Now())
-	var ended, answered [][]any // rows of host, at, status, pages, bytes, why; rows of host
-	var unanswered []string
+	var ended [][]any // rows of robot, host, at, status, pages, bytes, why
+	var answered, unanswered []string
 	for host := range own {
 		p := hb.Hosts[host]
 		switch {
 		case p.State == wire.HostDone:
 			ended = append(ended, []any{robot, host, max(now-p.AgoMS, 1), p.Status, p.Pages, p.Bytes, hb.Unanswered[host]})
 		case p.Status != 0:
-			answered = append(answered, []any{host})
+			answered = append(answered, host)
 		}
 		if _, told := hb.Unanswered[host]; told {
 			unanswered = append(unanswered, host)
@@ -121,16 +121,14 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 	}
 	slices.Sort(unanswered)
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
-		for some := range slices.Chunk(ended, db.RowsAtOnce) {
-			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES `+db.Tuples(len(some), len(some[0]))+`
-				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = excluded.status, pages = excluded.pages, bytes = excluded.bytes,
-					why = CASE WHEN excluded.status = 0 AND excluded.why = '' THEN visits.why ELSE excluded.why END`, slices.Concat(some...)...)
-			if err != nil {
-				return err
-			}
+		err := db.Insert(ctx, tx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why)`, ended, `
+			ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = excluded.status, pages = excluded.pages, bytes = excluded.bytes,
+				why = CASE WHEN excluded.status = 0 AND excluded.why = '' THEN visits.why ELSE excluded.why END`)
+		if err != nil {
+			return err
 		}
 		for some := range slices.Chunk(answered, db.RowsAtOnce) {
-			args := append([]any{robot}, slices.Concat(some...)...)
+			args := append([]any{robot}, db.Args(some)...)
 			if _, err := tx.ExecContext(ctx, `UPDATE visits SET why = '' WHERE robot = ? AND why <> '' AND host IN `+db.Tuple(len(some)), args...); err != nil {
 				return err
 			}

@@ -173,32 +173,24 @@ func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heart
 // noteProgress stores the robot's progress at its hosts. worked is the ms for which it has
 // collected in this cycle.
 func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat, worked int64) error {
+	var rows [][]any
 	for told := range slices.Chunk(slices.Sorted(maps.Keys(hb.Hosts)), db.RowsAtOnce) {
 		known, err := db.Column[string](ctx, tx, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(told)), db.Args(told)...)
 		if err != nil {
 			return err
 		}
-		if len(known) == 0 {
-			continue
-		}
-		var rows []any
 		for _, host := range known {
 			p, ended := hb.Hosts[host], int64(0)
 			if p.State == wire.HostDone {
 				ended = worked
 			}
-			rows = append(rows, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, p.Left)
-		}
-		_, err = tx.ExecContext(ctx, `
-			INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) VALUES `+db.Tuples(len(known), 10)+`
-			ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
-				pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
-				ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`, rows...)
-		if err != nil {
-			return err
+			rows = append(rows, []any{robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, p.Left})
 		}
 	}
-	return nil
+	return db.Insert(ctx, tx, `INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls)`, rows, `
+		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
+			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
+			ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`)
 }
 
 // pulse is what a robot's last heartbeats have said of its cycle.

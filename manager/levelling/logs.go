@@ -238,7 +238,7 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]Sa
 		if err != nil {
 			return err
 		}
-		var rows []any
+		var rows [][]any
 		for _, host := range hosts {
 			all := had[host]
 			var sum Sample
@@ -250,12 +250,11 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]Sa
 				w.count(s)
 				week[hour] = w
 			}
-			rows = append(rows, robot, host, sum.Requests, sum.Bytes, sum.MS, now, all.blob())
+			rows = append(rows, []any{robot, host, sum.Requests, sum.Bytes, sum.MS, now, all.blob()})
 		}
-		_, err = tx.ExecContext(ctx, `
-			INSERT INTO costs (robot, host, requests, bytes, ms, updated, samples) VALUES `+db.Tuples(len(hosts), 7)+`
+		err = db.Insert(ctx, tx, `INSERT INTO costs (robot, host, requests, bytes, ms, updated, samples)`, rows, `
 			ON CONFLICT (robot, host) DO UPDATE SET requests = costs.requests + excluded.requests, bytes = costs.bytes + excluded.bytes,
-				ms = costs.ms + excluded.ms, updated = excluded.updated, samples = excluded.samples`, rows...)
+				ms = costs.ms + excluded.ms, updated = excluded.updated, samples = excluded.samples`)
 		if err != nil {
 			return err
 		}

@@ -220,13 +220,10 @@ func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stop
 	if percent < 1 || percent > 100 {
 		return Bad{fmt.Errorf("percent is %d; send 1 to 100", percent)}
 	}
-	n, err := db.Exec(ctx, s.db, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
+	err := db.Change(ctx, s.db, ErrUnknown, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
 		percent, db.Millis(time.Now()), stopped, counter)
 	if err != nil {
 		return fmt.Errorf("release %d: %w", counter, err)
-	}
-	if n == 0 {
-		return ErrUnknown
 	}
 	return nil
 }

@@ -191,14 +191,11 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 // earliest time counts.
 func (r *Roster) Revoke(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
-		n, err := t.Exec(ctx, `
+		err := db.Change(ctx, t, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot), `
 			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, signing = '', revoked = ?
 			WHERE name = ?`, db.Millis(r.assignments.Now()), robot)
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
 		}
 		t.Disown(robot)
 		if err := t.Leave(ctx, robot); err != nil || since.IsZero() {

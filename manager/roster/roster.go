@@ -104,12 +104,9 @@ func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, e
 		if generation, err = t.Generation(ctx); err != nil {
 			return err
 		}
-		n, err := t.Exec(ctx, `UPDATE robots SET restart_generation = ? WHERE name = ? AND secret_hash IS NOT NULL`, generation, robot)
-		if err == nil && n == 0 {
-			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
-		}
 		t.Touch(robot)
-		return err
+		return db.Change(ctx, t, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot),
+			`UPDATE robots SET restart_generation = ? WHERE name = ? AND secret_hash IS NOT NULL`, generation, robot)
 	})
 	return generation, err
 }

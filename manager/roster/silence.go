@@ -146,12 +146,9 @@ func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 	}
 	err := r.assignments.Change(ctx, func(t *assign.Tx) error {
 		now := db.Millis(r.assignments.Now())
-		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ?, leased = CASE WHEN leased < ? THEN leased ELSE ? END, dead = ? WHERE name = ?`, now, now, now, reason, robot)
+		err := db.Change(ctx, t, fmt.Errorf("robot %s: %w", robot, ErrNoRobot), `UPDATE robots SET lapsed = ?, leased = CASE WHEN leased < ? THEN leased ELSE ? END, dead = ? WHERE name = ?`, now, now, now, reason, robot)
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
 		}
 		if err := t.Release(ctx, robot); err != nil {
 			return err
