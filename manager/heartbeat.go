@@ -72,36 +72,32 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 			return fmt.Errorf("%s is %d; send 0 to %d", name, n, int64(maxCount))
 		}
 	}
-	if len(hb.Contact) > wire.MaxContact {
-		return fmt.Errorf("contact has %d bytes; send at most %d", len(hb.Contact), wire.MaxContact)
+	for _, part := range []struct {
+		what      string
+		has, most int
+		unit      string
+	}{
+		{"contact", len(hb.Contact), wire.MaxContact, "bytes"},
+		{"version", len(hb.Version), wire.MaxVersion, "bytes"},
+		{"signing", len(hb.Signing), wire.MaxSigning, "keys"},
+		{"taken", len(hb.Taken), wire.MaxVisits, "hosts"},
+		{"probes", len(hb.Probes), wire.MaxProbes, "hosts"},
+		{"hosts", len(hb.Hosts), wire.MaxHeartbeatHosts, "entries"},
+		{"unanswered", len(hb.Unanswered), wire.MaxHeartbeatHosts, "entries"},
+	} {
+		if part.has > part.most {
+			return fmt.Errorf("%s has %d %s; send at most %d", part.what, part.has, part.unit, part.most)
+		}
 	}
 	for kind, detail := range hb.Troubles {
 		if len(detail) > wire.MaxTrouble {
 			return fmt.Errorf("trouble %.20q has %d bytes; send at most %d", kind, len(detail), wire.MaxTrouble)
 		}
 	}
-	if len(hb.Signing) > wire.MaxSigning {
-		return fmt.Errorf("signing has %d keys; send at most %d", len(hb.Signing), wire.MaxSigning)
-	}
-	if len(hb.Taken) > wire.MaxVisits {
-		return fmt.Errorf("taken has %d hosts; at most %d are ordered at once", len(hb.Taken), wire.MaxVisits)
-	}
-	if len(hb.Version) > wire.MaxVersion {
-		return fmt.Errorf("version has %d bytes; send at most %d", len(hb.Version), wire.MaxVersion)
-	}
-	if len(hb.Probes) > wire.MaxProbes {
-		return fmt.Errorf("probes has %d hosts; at most %d are taken at once", len(hb.Probes), wire.MaxProbes)
-	}
 	for host, p := range hb.Probes {
 		if min(p.Files, p.Bytes, p.MS) < 0 || max(p.Files, p.Bytes, p.MS) > maxCount || len(p.Failed) > wire.MaxTrouble {
 			return fmt.Errorf("probe of %.100q: %d files, %d bytes, %d ms, failed %.100q", host, p.Files, p.Bytes, p.MS, p.Failed)
 		}
-	}
-	if len(hb.Hosts) > wire.MaxHeartbeatHosts {
-		return fmt.Errorf("hosts has %d entries; send at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
-	}
-	if len(hb.Unanswered) > wire.MaxHeartbeatHosts {
-		return fmt.Errorf("unanswered has %d entries; send at most %d at once", len(hb.Unanswered), wire.MaxHeartbeatHosts)
 	}
 	for host, why := range hb.Unanswered {
 		if len(why) > wire.MaxTrouble {

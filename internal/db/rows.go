@@ -138,8 +138,8 @@ func Map[K comparable, V any](ctx context.Context, q Queryer, scan func(*sql.Row
 	}, query, args...)
 }
 
-// Insert enters rows of equal width, RowsAtOnce with each statement: into, VALUES with the rows, and
-// conflict, which says what becomes of rows that exist already.
+// Insert enters rows of equal width, RowsAtOnce with each statement. The statement is into, VALUES
+// with the rows, and conflict, which says what becomes of rows that exist already.
 func Insert(ctx context.Context, on Execer, into string, rows [][]any, conflict string) error {
 	for some := range slices.Chunk(rows, RowsAtOnce) {
 		_, err := on.ExecContext(ctx, into+` VALUES `+Tuples(len(some), len(some[0]))+` `+conflict, slices.Concat(some...)...)

@@ -22,8 +22,8 @@ type handover struct {
 	pace   []float64    // by robot: time that its hosts took, as a multiple of the expected time; 1 if that is not known
 }
 
-// readWork sums up the progress of some of the snapshot's robots, as busy and pace. It knows nothing
-// of the others.
+// readWork sums up the progress of some of the snapshot's robots, as busy and pace. It knows
+// nothing of the others.
 func (h *handover) readWork(ctx context.Context, q db.Queryer, robots []string) error {
 	n := len(h.snap.robots)
 	h.busy, h.pace = make([]float64, n), slices.Repeat([]float64{1}, n)
