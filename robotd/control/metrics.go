@@ -21,71 +21,42 @@ func (s *Server) metrics() http.Handler {
 	}}))
 }
 
-// metric is a metric that has one value in a status.
-type metric struct {
-	name, help string
-	value      func(*Status) float64
-}
-
-// gauges returns all such metrics.
-func gauges() []metric {
-	return []metric{
-		{"healthy", "1 while the daemon makes progress or has nothing to do.", func(s *Status) float64 { return metrics.Truth(len(s.Troubles) == 0) }},
-		{"warnings", "What the operator should look at.", func(s *Status) float64 { return float64(len(s.Warnings)) }},
-		{"paused", "1 while the operator wants no visits.", func(s *Status) float64 { return metrics.Truth(!s.Paused.IsZero()) }},
-		{"held", "1 while the manager wants no visits.", func(s *Status) float64 { return metrics.Truth(!s.Held.IsZero()) }},
-		{"upload_sent_bytes", "Bytes that have gone out of the batch that is being sent; 0: none is.", func(s *Status) (n float64) {
-			for _, b := range s.Spool {
-				n += float64(b.Sent)
-			}
-			return n
-		}},
-		{"window_open", "1 while hosts may be visited.", func(s *Status) float64 { return metrics.Truth(s.Open) }},
-		{"cycle", "Number of the crawl cycle.", func(s *Status) float64 { return float64(s.Cycle) }},
-		{"list_generation", "Generation of the list of hosts.", func(s *Status) float64 { return float64(s.Generation) }},
-		{"hosts", "Hosts assigned.", func(s *Status) float64 { return float64(s.Hosts) }},
-		{"hosts_waiting", "Hosts with pages left, those being visited included.", func(s *Status) float64 { return float64(s.Waiting) }},
-		{"hosts_visited", "Hosts being visited now.", func(s *Status) float64 { return float64(s.Visited) }},
-		{"hosts_left_out", "Hosts that could not be reached in this cycle.", func(s *Status) float64 { return float64(s.LeftOut) }},
-		{"hands", "Hands that are connected.", func(s *Status) float64 { return float64(len(s.Hands)) }},
-		{"cycle_pages", "Pages stored in this cycle since the start.", func(s *Status) float64 { return float64(s.Pages.Total) }},
-		{"cycle_bytes", "Bytes of their answers on the wire.", func(s *Status) float64 { return float64(s.Bytes.Total) }},
-		{"segment_bytes", "Bytes in open segments.", func(s *Status) float64 { return float64(s.Segments) }},
-		{"spool_batches", "Batches that are not published yet.", func(s *Status) float64 { return float64(len(s.Spool)) }},
-		{"spool_bytes", "Their bytes.", func(s *Status) (n float64) {
-			for _, b := range s.Spool {
-				n += float64(b.Bytes)
-			}
-			return n
-		}},
-		{"spool_oldest_seconds", "Age of the oldest of them.", func(s *Status) float64 {
-			if len(s.Spool) == 0 {
-				return 0
-			}
-			return s.At.Sub(s.Spool[0].Made).Seconds()
-		}},
-		{"left_pages", "Pages that are known and not visited, about.", func(s *Status) float64 {
-			if s.Forecast == nil {
-				return 0
-			}
-			return float64(s.Forecast.Pages)
-		}},
-		{"left_fitting_pages", "Of them, those that can be visited before the window closes.", func(s *Status) float64 {
-			if s.Forecast == nil {
-				return 0
-			}
-			return float64(s.Forecast.Fits)
-		}},
-		{"next_visit_timestamp_seconds", "When the next visit may start; 0: none is planned.", func(s *Status) float64 { return seconds(s.Next.Visit) }},
-		{"start_timestamp_seconds", "When the daemon started.", func(s *Status) float64 { return seconds(s.Started) }},
-	}
-}
-
 // tell adds all metrics of a status.
 func tell(out *metrics.Out, s *Status) {
-	for _, m := range gauges() {
-		out.Gauge(m.name, m.help, m.value(s))
+	var sent, spool, oldest, left, fits float64
+	for i, b := range s.Spool {
+		if i == 0 {
+			oldest = s.At.Sub(b.Made).Seconds()
+		}
+		sent += float64(b.Sent)
+		spool += float64(b.Bytes)
 	}
+	if f := s.Forecast; f != nil {
+		left, fits = float64(f.Pages), float64(f.Fits)
+	}
+	out.Gauge("healthy", "1 while the daemon makes progress or has nothing to do.", metrics.Truth(len(s.Troubles) == 0))
+	out.Gauge("warnings", "What the operator should look at.", float64(len(s.Warnings)))
+	out.Gauge("paused", "1 while the operator wants no visits.", metrics.Truth(!s.Paused.IsZero()))
+	out.Gauge("held", "1 while the manager wants no visits.", metrics.Truth(!s.Held.IsZero()))
+	out.Gauge("upload_sent_bytes", "Bytes that have gone out of the batch that is being sent; 0: none is.", sent)
+	out.Gauge("window_open", "1 while hosts may be visited.", metrics.Truth(s.Open))
+	out.Gauge("cycle", "Number of the crawl cycle.", float64(s.Cycle))
+	out.Gauge("list_generation", "Generation of the list of hosts.", float64(s.Generation))
+	out.Gauge("hosts", "Hosts assigned.", float64(s.Hosts))
+	out.Gauge("hosts_waiting", "Hosts with pages left, those being visited included.", float64(s.Waiting))
+	out.Gauge("hosts_visited", "Hosts being visited now.", float64(s.Visited))
+	out.Gauge("hosts_left_out", "Hosts that could not be reached in this cycle.", float64(s.LeftOut))
+	out.Gauge("hands", "Hands that are connected.", float64(len(s.Hands)))
+	out.Gauge("cycle_pages", "Pages stored in this cycle since the start.", float64(s.Pages.Total))
+	out.Gauge("cycle_bytes", "Bytes of their answers on the wire.", float64(s.Bytes.Total))
+	out.Gauge("segment_bytes", "Bytes in open segments.", float64(s.Segments))
+	out.Gauge("spool_batches", "Batches that are not published yet.", float64(len(s.Spool)))
+	out.Gauge("spool_bytes", "Their bytes.", spool)
+	out.Gauge("spool_oldest_seconds", "Age of the oldest of them.", oldest)
+	out.Gauge("left_pages", "Pages that are known and not visited, about.", left)
+	out.Gauge("left_fitting_pages", "Of them, those that can be visited before the window closes.", fits)
+	out.Gauge("next_visit_timestamp_seconds", "When the next visit may start; 0: none is planned.", seconds(s.Next.Visit))
+	out.Gauge("start_timestamp_seconds", "When the daemon started.", seconds(s.Started))
 	for kind, n := range s.Lost {
 		out.Gauge("lost_pages", "Pages and links not collected since the last batch.", float64(n), "kind", string(kind))
 	}

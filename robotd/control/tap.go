@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/internal/loop"
@@ -32,11 +33,11 @@ type Tap struct {
 	opt      TapOptions
 	listener net.Listener
 	running  sync.WaitGroup
+	dropped  atomic.Int64 // records, counted for each consumer
 
 	mu        sync.Mutex // guards all below
 	consumers map[*consumer]struct{}
 	closed    bool
-	dropped   int64 // records dropped for consumers that have left
 }
 
 // maxConsumers is how many consumers may be connected at once, since each holds a buffer.
@@ -65,7 +66,7 @@ func (t *Tap) accept() {
 			time.Sleep(100 * time.Millisecond) // short of descriptors, for example
 			continue
 		}
-		if !t.admit(newConsumer(conn, t.opt)) {
+		if !t.admit(newConsumer(conn, t.opt, &t.dropped)) {
 			conn.Close()
 		}
 	}
@@ -80,12 +81,11 @@ func (t *Tap) admit(c *consumer) bool {
 	t.consumers[c] = struct{}{}
 	t.running.Go(func() {
 		err := c.serve()
-		dropped := c.end()
+		c.end()
 		t.mu.Lock()
 		delete(t.consumers, c)
-		t.dropped += dropped
 		t.mu.Unlock()
-		t.opt.Log.Info("tap: consumer gone", "dropped", dropped, "err", err)
+		t.opt.Log.Info("tap: consumer gone", "dropped", c.dropped, "err", err)
 	})
 	return true
 }
@@ -116,15 +116,7 @@ func (t *Tap) Offer(record []byte) {
 }
 
 // Dropped returns how many records were dropped, counted for each consumer.
-func (t *Tap) Dropped() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.dropped
-	for c := range t.consumers {
-		n += c.lost()
-	}
-	return n
-}
+func (t *Tap) Dropped() int64 { return t.dropped.Load() }
 
 // Close ends the connections, and removes the socket. Consumers get what is queued for them if they
 // take it within a second.
@@ -144,6 +136,7 @@ func (t *Tap) Close() error {
 type consumer struct {
 	conn net.Conn
 	opt  TapOptions
+	all  *atomic.Int64 // records that the tap has dropped
 
 	wake chan struct{} // has an element when there may be something to send
 	room chan struct{} // has an element when something was sent
@@ -158,9 +151,9 @@ type consumer struct {
 	gone      bool
 }
 
-func newConsumer(conn net.Conn, opt TapOptions) *consumer {
+func newConsumer(conn net.Conn, opt TapOptions, dropped *atomic.Int64) *consumer {
 	return &consumer{
-		conn: conn, opt: opt, queue: [][]byte{opt.Start},
+		conn: conn, opt: opt, all: dropped, queue: [][]byte{opt.Start},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -197,6 +190,7 @@ func (c *consumer) enqueue(record []byte, until time.Time) (queued bool, wait ti
 		c.behind = true
 		c.missed++
 		c.dropped++
+		c.all.Add(1)
 		return false, 0
 	}
 	if c.missed > 0 {
@@ -277,18 +271,12 @@ func (c *consumer) finish(at time.Time) {
 	loop.Offer(c.wake, struct{}{})
 }
 
-func (c *consumer) end() (dropped int64) {
+// end refuses further records.
+func (c *consumer) end() {
 	c.mu.Lock()
 	c.gone = true
-	defer loop.Offer(c.room, struct{}{})
-	defer c.mu.Unlock()
-	return c.dropped
-}
-
-func (c *consumer) lost() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.dropped
+	c.mu.Unlock()
+	loop.Offer(c.room, struct{}{})
 }
 
 // gap returns the record that stands for n dropped records.
