@@ -3,6 +3,7 @@ package polite
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type Addresses struct {
 
 	mu    sync.Mutex // guards all below
 	hosts map[string]*atAddress
-	first map[netip.Addr]*atAddress
+	at    map[netip.Addr][]*atAddress
 }
 
 // HostTerms are what is set for a host.
@@ -38,11 +39,9 @@ type HostTerms struct {
 	Share      wire.Share    // which of its URLs are this robot's
 }
 
-// atAddress is a host in the list of those at its address. Most addresses have one host, for which
-// a list takes a fifth of the memory of a map.
+// atAddress is a host at an address.
 type atAddress struct {
-	addr       netip.Addr
-	prev, next *atAddress
+	addr netip.Addr
 	HostTerms
 }
 
@@ -51,7 +50,7 @@ type atAddress struct {
 // machine's clock is ahead of the manager's.
 func NewAddresses(usual, shortest time.Duration, offset func() time.Duration) *Addresses {
 	return &Addresses{
-		usual: usual, shortest: shortest, offset: offset, hosts: make(map[string]*atAddress), first: make(map[netip.Addr]*atAddress),
+		usual: usual, shortest: shortest, offset: offset, hosts: make(map[string]*atAddress), at: make(map[netip.Addr][]*atAddress),
 	}
 }
 
@@ -60,12 +59,13 @@ func (a *Addresses) Set(addr netip.Addr, host string, t HostTerms) {
 	t.Interval, t.Shortest = cmp.Or(t.Interval, a.usual), cmp.Or(t.Shortest, t.Interval, a.shortest)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(host)
-	h := &atAddress{addr: addr, next: a.first[addr], HostTerms: t}
-	if h.next != nil {
-		h.next.prev = h
+	h := a.hosts[host]
+	if h == nil || h.addr != addr {
+		a.remove(host)
+		h = &atAddress{addr: addr}
+		a.hosts[host], a.at[addr] = h, append(a.at[addr], h)
 	}
-	a.hosts[host], a.first[addr] = h, h
+	h.HostTerms = t
 }
 
 // Remove forgets a host.
@@ -81,16 +81,11 @@ func (a *Addresses) remove(host string) {
 		return
 	}
 	delete(a.hosts, host)
-	if h.next != nil {
-		h.next.prev = h.prev
-	}
-	switch {
-	case h.prev != nil:
-		h.prev.next = h.next
-	case h.next != nil:
-		a.first[h.addr] = h.next
-	default:
-		delete(a.first, h.addr)
+	others := slices.DeleteFunc(a.at[h.addr], func(other *atAddress) bool { return other == h })
+	if len(others) > 0 {
+		a.at[h.addr] = others
+	} else {
+		delete(a.at, h.addr)
 	}
 }
 
@@ -99,10 +94,11 @@ func (a *Addresses) remove(host string) {
 func (a *Addresses) Interval(addr netip.Addr) (interval, shortest time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.first[addr] == nil {
+	all := a.at[addr]
+	if len(all) == 0 {
 		return a.usual, a.shortest
 	}
-	for h := a.first[addr]; h != nil; h = h.next {
+	for _, h := range all {
 		interval, shortest = max(interval, h.Interval), max(shortest, h.Shortest)
 	}
 	return interval, shortest
@@ -122,7 +118,7 @@ func (a *Addresses) Allow(addr netip.Addr, now time.Time) time.Time {
 	defer a.mu.Unlock()
 	var share wire.Share
 	var interval time.Duration
-	for h := a.first[addr]; h != nil; h = h.next { // the fewest visits that one of the hosts allows
+	for _, h := range a.at[addr] { // the fewest visits that one of the hosts allows
 		every := max(h.Interval, h.CrawlDelay)
 		if of, most := h.Share.Of, share.Of; of > most || of == most && (h.Share.Part < share.Part || every > interval) {
 			share, interval = h.Share, every
