@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/loop"
 	"sheaf/internal/page"
 )
 
@@ -25,9 +24,9 @@ type hand struct {
 	since   time.Time
 	places  chan struct{} // one for each turn that it has
 	out     chan *message
-	kicked  chan error    // of capacity 1: why it is to go
-	gone    chan struct{} // closed when no message is taken any more
-	heard   atomic.Int64  // instant of the last ping
+	ctx     context.Context         // ends when the hand is to go; from then on no message counts
+	kick    context.CancelCauseFunc // ends ctx; only the first reason counts
+	heard   atomic.Int64            // instant of the last ping
 	pages   atomic.Int64
 	bytes   atomic.Int64
 
@@ -51,9 +50,9 @@ const maxTurns = 100_000
 func newHand(h *Head, cert *x509.Certificate, remote, version string, turns int) *hand {
 	w := &hand{
 		head: h, cert: cert, name: cert.Subject.CommonName, remote: remote, version: version, since: time.Now(),
-		places: make(chan struct{}, min(turns, maxTurns)), out: make(chan *message, 16), kicked: make(chan error, 1), gone: make(chan struct{}),
-		turns: make(map[uint64]*errand),
+		places: make(chan struct{}, min(turns, maxTurns)), out: make(chan *message, 16), turns: make(map[uint64]*errand),
 	}
+	w.ctx, w.kick = context.WithCancelCause(context.Background())
 	w.heard.Store(instant())
 	return w
 }
@@ -61,16 +60,10 @@ func newHand(h *Head, cert *x509.Certificate, remote, version string, turns int)
 // silent returns how long ago the hand was last heard.
 func (w *hand) silent() time.Duration { return time.Duration(instant() - w.heard.Load()) }
 
-// kick has oversee end the connection for a reason. Only the first reason counts.
-func (w *hand) kick(why error) {
-	loop.Offer(w.kicked, why)
-}
-
-// end forgets the turns. What comes for them from now on is refused.
+// end forgets the turns of a hand that is gone.
 func (w *hand) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	close(w.gone)
 	for id := range w.turns {
 		w.drop(id)
 	}
@@ -105,7 +98,7 @@ func (w *hand) isLeaving() bool {
 func (w *hand) send(m *message) {
 	select {
 	case w.out <- m:
-	case <-w.gone:
+	case <-w.ctx.Done():
 	}
 }
 
@@ -152,12 +145,7 @@ func (w *hand) take(p *part, data []byte) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.turns[p.ID]
-	select {
-	case <-w.gone:
-		e = nil
-	default:
-	}
-	if e == nil {
+	if e == nil || w.ctx.Err() != nil {
 		if p.Last {
 			w.head.refused.Add(1)
 			w.head.opt.Log.Warn("a hand's result refused: no such turn is out", "hand", w.name)
@@ -219,7 +207,7 @@ func (w *hand) get(ctx context.Context, req Request, run uint64) (resp *Response
 	given := time.Now()
 	select {
 	case w.out <- &message{Turn: &turn{id, run, req}}:
-	case <-w.gone:
+	case <-w.ctx.Done():
 		return nil, false, over(errNotGiven)
 	case <-ctx.Done():
 		return nil, false, &Error{Kind: Canceled, URL: req.URL, Err: context.Cause(ctx)}
@@ -242,7 +230,7 @@ func (w *hand) place(ctx context.Context, progress func()) error {
 		select {
 		case w.places <- struct{}{}:
 			return nil
-		case <-w.gone:
+		case <-w.ctx.Done():
 			return errNotGiven
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -267,10 +255,25 @@ func (w *hand) wait(ctx context.Context, id uint64, e *errand) bool {
 			cancel = nil
 		case <-ended:
 			ended, cancel = nil, w.out
-		case <-w.gone:
+		case <-w.ctx.Done():
+			if w.completed(e) {
+				return true
+			}
 			w.outlast(e.progress)
 			return false
 		}
+	}
+}
+
+// completed reports whether all of a result came before the hand was gone. No more comes after.
+func (w *hand) completed(e *errand) bool {
+	w.mu.Lock() // take may have it in hand
+	defer w.mu.Unlock()
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -296,7 +299,6 @@ func (w *hand) open(req *Request, e *errand, given time.Time) (*Response, bool, 
 	switch {
 	case err != nil:
 		w.kick(fmt.Errorf("the result for %.200q: %w", req.URL, err))
-		<-w.gone
 		w.outlast(e.progress)
 		return nil, false, fail(w.head.loses(req.URL, true), fmt.Errorf("hand %s sent a result that is not right: %w", w.name, err))
 	case a.Kind != "":

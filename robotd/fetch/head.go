@@ -229,28 +229,25 @@ func (h *Head) admit(w *hand, conn net.Conn, to *line) error {
 }
 
 // oversee works with a hand until one of the two goes, and returns why.
-func (h *Head) oversee(w *hand, conn net.Conn, to *line) (err error) {
-	var carrying sync.WaitGroup
+func (h *Head) oversee(w *hand, conn net.Conn, to *line) error {
+	var carrying, reading sync.WaitGroup
 	carrying.Go(func() {
-		if err := to.carry(w.out, w.gone); err != nil {
+		if err := to.carry(w.out, w.ctx.Done()); err != nil {
 			w.kick(err)
 		}
 	})
-	received := make(chan error, 1)
-	go func() { received <- w.read(to) }()
+	reading.Go(func() { w.kick(w.read(to)) })
 	ticker := time.NewTicker(h.opt.Terms.Lease / 4)
 	defer ticker.Stop()
-	for err == nil {
+	for w.ctx.Err() == nil {
 		select {
-		case err = <-received:
-			received <- err
-		case err = <-w.kicked:
+		case <-w.ctx.Done():
 		case <-ticker.C:
 			switch {
 			case !h.ca.may(w.cert):
-				err = refuse("the right of hand %s has ended", w.name)
+				w.kick(refuse("the right of hand %s has ended", w.name))
 			case w.silent() > h.opt.Terms.Lease:
-				err = fmt.Errorf("hand %s is silent", w.name)
+				w.kick(fmt.Errorf("hand %s is silent", w.name))
 			}
 		}
 	}
@@ -260,6 +257,7 @@ func (h *Head) oversee(w *hand, conn net.Conn, to *line) (err error) {
 	}
 	h.mu.Unlock()
 	w.end()
+	err := context.Cause(w.ctx)
 	_ = conn.SetDeadline(time.Now().Add(partTime))
 	carrying.Wait()
 	if err != errLeft {
@@ -267,7 +265,7 @@ func (h *Head) oversee(w *hand, conn net.Conn, to *line) (err error) {
 		_ = to.write(&message{End: &end{err.Error(), errors.As(err, &refused)}}, false) // the hand may be the one that has gone
 	}
 	_ = conn.(*tls.Conn).CloseWrite()
-	<-received
+	reading.Wait()
 	_, _ = io.Copy(io.Discard, conn) // otherwise the system would drop the message with what was not read
 	return err
 }
