@@ -94,45 +94,35 @@ func (s *HTTP) noted(text string) (others, location string) {
 }
 
 func (s *HTTP) begin(ctx context.Context, b Spooled) (string, error) {
-	req, err := s.request(ctx, http.MethodPost, s.Base+wire.PathUploads, nil)
+	header, _, err := s.ask(ctx, call{method: http.MethodPost, url: s.Base + wire.PathUploads, header: map[string]string{
+		"Upload-Length": strconv.FormatInt(b.Size, 10), "Upload-Metadata": "batch " + base64.StdEncoding.EncodeToString([]byte(b.ID)),
+	}}, http.StatusCreated)
 	if err != nil {
 		return "", err
 	}
-	req.Header.Set("Upload-Length", strconv.FormatInt(b.Size, 10))
-	req.Header.Set("Upload-Metadata", "batch "+base64.StdEncoding.EncodeToString([]byte(b.ID)))
-	resp, err := s.do(req, http.StatusCreated)
-	if err != nil {
-		return "", err
-	}
-	defer drop(resp)
 	base, err := url.Parse(s.Base + wire.PathUploads)
 	if err != nil {
 		return "", err
 	}
-	location, err := base.Parse(resp.Header.Get("Location"))
-	if err != nil || resp.Header.Get("Location") == "" {
-		return "", fmt.Errorf("POST %s: answer without a usable Location %q", req.URL, resp.Header.Get("Location"))
+	location, err := base.Parse(header.Get("Location"))
+	if err != nil || header.Get("Location") == "" {
+		return "", fmt.Errorf("POST %s: answer without a usable Location %q", base, header.Get("Location"))
 	}
 	return location.String(), nil
 }
 
 func (s *HTTP) offset(ctx context.Context, location string) (int64, error) {
-	req, err := s.request(ctx, http.MethodHead, location, nil)
+	header, _, err := s.ask(ctx, call{method: http.MethodHead, url: location}, http.StatusOK, http.StatusNoContent)
 	if err != nil {
 		return 0, err
 	}
-	resp, err := s.do(req, http.StatusOK, http.StatusNoContent)
-	if err != nil {
-		return 0, err
-	}
-	defer drop(resp)
-	return uploadOffset(resp)
+	return uploadOffset(header, location)
 }
 
-func uploadOffset(resp *http.Response) (int64, error) {
-	n, err := strconv.ParseInt(resp.Header.Get("Upload-Offset"), 10, 64)
+func uploadOffset(header http.Header, location string) (int64, error) {
+	n, err := strconv.ParseInt(header.Get("Upload-Offset"), 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s %s: answer with Upload-Offset %q", resp.Request.Method, resp.Request.URL, resp.Header.Get("Upload-Offset"))
+		return 0, fmt.Errorf("%s: answer with Upload-Offset %q", location, header.Get("Upload-Offset"))
 	}
 	return n, nil
 }
@@ -143,56 +133,35 @@ func (s *HTTP) patch(ctx context.Context, location string, b Spooled, offset int
 		return err
 	}
 	defer f.Close()
-	body := moving(io.NewSectionReader(f, offset, b.Size-offset), offset, s.Moved)
-	req, err := s.request(ctx, http.MethodPatch, location, body)
+	rest := b.Size - offset
+	header, _, err := s.ask(ctx, call{
+		method: http.MethodPatch, url: location, body: moving(io.NewSectionReader(f, offset, rest), offset, s.Moved), size: rest,
+		header: map[string]string{
+			"Content-Type": "application/offset+octet-stream", "Upload-Offset": strconv.FormatInt(offset, 10),
+			"Expect": "100-continue", // so that a service that refuses the bytes does so before they are sent
+		},
+	}, http.StatusNoContent)
 	if err != nil {
 		return err
 	}
-	req.ContentLength = b.Size - offset
-	req.Header.Set("Content-Type", "application/offset+octet-stream")
-	req.Header.Set("Upload-Offset", strconv.FormatInt(offset, 10))
-	req.Header.Set("Expect", "100-continue") // so that a service that refuses the bytes does so before they are sent
-	resp, err := s.do(req, http.StatusNoContent)
-	if err != nil {
-		return err
+	got, err := uploadOffset(header, location)
+	if err == nil && got != b.Size {
+		err = fmt.Errorf("PATCH %s: the service has %d of %d bytes", location, got, b.Size)
 	}
-	defer drop(resp)
-	got, err := uploadOffset(resp)
-	if err != nil {
-		return err
-	}
-	if got != b.Size {
-		return fmt.Errorf("PATCH %s: the service has %d of %d bytes", location, got, b.Size)
-	}
-	return nil
+	return err
 }
 
 func (s *HTTP) putManifest(ctx context.Context, b Spooled) error {
-	req, err := s.request(ctx, http.MethodPut, s.Base+batchPath(wire.PathManifest, b.ID), bytes.NewReader(b.Signed))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.do(req, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent)
-	if err != nil {
-		return err
-	}
-	drop(resp)
-	return nil
+	_, _, err := s.ask(ctx, call{
+		method: http.MethodPut, url: s.Base + batchPath(wire.PathManifest, b.ID), body: bytes.NewReader(b.Signed), size: int64(len(b.Signed)),
+		header: map[string]string{"Content-Type": "application/json"},
+	}, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent)
+	return err
 }
 
 // Receipt fetches the receipt of a batch and checks its signature and batch ID.
 func (s *HTTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
-	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id)+"?sha256="+url.QueryEscape(sha256), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := s.do(req, http.StatusOK)
-	if err != nil {
-		return nil, err
-	}
-	defer drop(resp)
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	_, data, err := s.ask(ctx, call{method: http.MethodGet, url: s.Base + batchPath(wire.PathReceipt, id) + "?sha256=" + url.QueryEscape(sha256)}, http.StatusOK)
 	if err != nil {
 		return nil, err
 	}
@@ -217,32 +186,45 @@ func batchPath(pattern string, id wire.BatchID) string {
 	return strings.Replace(pattern, "{batch}", url.PathEscape(string(id)), 1)
 }
 
-func (s *HTTP) request(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
+// call is a request to the service.
+type call struct {
+	method, url string
+	header      map[string]string
+	body        io.Reader // nil: none
+	size        int64     // of the body, in bytes
+}
+
+// ask makes a request, and returns the header and the body of the answer, of which it reads at most
+// a MiB. Any status that is not in want is an error.
+func (s *HTTP) ask(ctx context.Context, c call, want ...int) (http.Header, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, c.method, c.url, c.body)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	req.ContentLength = c.size
 	req.SetBasicAuth(s.Robot, s.Secret)
 	req.Header.Set("Tus-Resumable", "1.0.0")
-	return req, nil
-}
-
-// do sends the request. Any status that is not in want is an error.
-func (s *HTTP) do(req *http.Request, want ...int) (*http.Response, error) {
+	for name, value := range c.header {
+		req.Header.Set(name, value)
+	}
 	resp, err := s.Client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if slices.Contains(want, resp.StatusCode) {
-		return resp, nil
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if !slices.Contains(want, resp.StatusCode) {
+		return nil, nil, answered(resp, body)
 	}
-	defer drop(resp)
-	return nil, answered(resp)
+	return resp.Header, body, err
 }
 
-// answered returns the error for an unwanted answer.
-func answered(resp *http.Response) error {
-	said := problem(resp)
+// answered returns the error for an unwanted answer. body is what could be read of its body.
+func answered(resp *http.Response, body []byte) error {
+	var said wire.Problem
+	if json.Unmarshal(body, &said) != nil {
+		said = wire.Problem{}
+	}
 	err := fmt.Errorf("%s %s: %s%s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimRight(": "+said.Title+": "+said.Detail, ": "))
 	if after := wire.RetryAfter(resp.Header, time.Now()); after > 0 {
 		err = &LaterError{After: after, Err: err}
@@ -258,19 +240,4 @@ func answered(resp *http.Response) error {
 		return &RefusedError{reason, err}
 	}
 	return err
-}
-
-// problem returns the description in an error's body, or an empty one.
-func problem(resp *http.Response) (p wire.Problem) {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return wire.Problem{}
-	}
-	return p
-}
-
-// drop reads the rest of a short body, so that the connection can be reused.
-func drop(resp *http.Response) {
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
-	resp.Body.Close()
 }
