@@ -123,38 +123,17 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 		return turns, nil
 	}
 	urgency := Urgency(config.Rule(c.Settings.By), pages, float64(room)/days, days, longest)
-	least, equal := threshold(urgency, turns, room)
-	for i, u := range urgency {
-		switch {
-		case turns[i] == frontier.First:
-		case u > least:
-			turns[i] = frontier.Then
-		case u == least && equal > 0:
-			turns[i] = frontier.Then
-			equal--
+	var others []int
+	for i, turn := range turns {
+		if turn == frontier.Later {
+			others = append(others, i)
 		}
+	}
+	slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(urgency[b], urgency[a]) })
+	for _, i := range others[:min(room, len(others))] {
+		turns[i] = frontier.Then
 	}
 	return turns, nil
-}
-
-// threshold returns the urgency of the n-th most urgent page that has no turn yet, and how many
-// pages of exactly that urgency are among those n.
-func threshold(urgency []float64, turns []frontier.Turn, n int) (least float64, equal int) {
-	var sorted []float64
-	for i, u := range urgency {
-		if turns[i] == frontier.Later {
-			sorted = append(sorted, u)
-		}
-	}
-	if len(sorted) == 0 {
-		return 0, 0
-	}
-	slices.Sort(sorted)
-	slices.Reverse(sorted)
-	n = min(n, len(sorted))
-	least = sorted[n-1]
-	above := slices.IndexFunc(sorted, func(u float64) bool { return u <= least })
-	return least, n - above
 }
 
 // pressing has the indices of those known pages of a host that are visited before the others.
