@@ -20,7 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/loop"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
@@ -32,13 +31,15 @@ import (
 type Crawl struct {
 	parts   *Parts
 	fail    context.CancelCauseFunc // breaks off the visits
-	ends    chan error              // receives the reason when no visit may begin any more
 	short   bool                    // see Crawler.VisitWatched
 	resting map[string][]string     // assigned hosts that are not in this crawl, with their seeds
 	hours   *revisit.Hours
 	chooser *revisit.Chooser
 	began   time.Time
 	begun   atomic.Int64 // hosts that got their first place in the gate
+
+	beginning context.Context         // ends when no visit may begin any more
+	end       context.CancelCauseFunc // ends beginning
 
 	pool                          *workerPool
 	watchdog                      *watchdog
@@ -48,14 +49,14 @@ type Crawl struct {
 
 	mu       sync.Mutex // guards all below
 	starting int        // calls that may still bring hosts into the gate
-	ending   bool       // no further visit is to begin
 	hosts    map[string]*Host
 }
 
-func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
+func newCrawl(ctx context.Context, parts *Parts, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
 	set, rec := parts.Settings, &parts.Records
+	beginning, end := context.WithCancelCause(ctx)
 	return &Crawl{
-		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, resting: resting, starting: 1, began: time.Now(),
+		parts: parts, fail: fail, beginning: beginning, end: end, short: resting != nil, resting: resting, starting: 1, began: time.Now(),
 		hosts:      make(map[string]*Host),
 		hours:      &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: set.Revisit.QuickHours},
 		chooser:    &revisit.Chooser{Round: round, Settings: set.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers},
@@ -127,44 +128,24 @@ func (c *Crawl) setResting(h *Host, rests bool) {
 // reach the server, and nobody would know from when on to count the interval. Only if ctx ends,
 // these visits are broken off, and Run returns the cause.
 func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
-	beginning, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	defer c.end(nil)
+	defer context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })()
 	var running sync.WaitGroup
-	running.Go(func() { c.visitHosts(ctx, beginning) })
+	running.Go(func() { c.visitHosts(ctx) })
 	running.Go(func() {
-		if err := c.findLost(beginning); err != nil {
+		if err := c.findLost(c.beginning); err != nil {
 			c.fail(err)
 		}
 	})
-	running.Go(func() {
-		select {
-		case why := <-c.ends:
-			end(why)
-		case <-ctx.Done():
-		}
-	})
-	if _, err := c.Start(beginning, seeds); err != nil {
+	if _, err := c.Start(c.beginning, seeds); err != nil {
 		c.fail(err)
 	}
 	c.started(-1)
 	running.Wait()
-	if errors.Is(context.Cause(beginning), errOver) {
+	if errors.Is(context.Cause(c.beginning), errOver) {
 		c.parts.Log.InfoContext(ctx, "the cycle's time is over; what is left waits for the next")
 	}
 	return context.Cause(ctx)
-}
-
-// end lets no further visit begin.
-func (c *Crawl) end(why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endLocked(why)
-}
-
-// endLocked is end for callers that hold mu.
-func (c *Crawl) endLocked(why error) {
-	c.ending = true
-	loop.Offer(c.ends, why)
 }
 
 // Start takes hosts into the crawl, unless they are in it already. It reports whether it took them:
@@ -183,7 +164,7 @@ func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken boo
 func (c *Crawl) started(n int) (goesOn bool) {
 	c.mu.Lock()
 	c.starting += n
-	goesOn = !c.ending
+	goesOn = c.beginning.Err() == nil
 	c.mu.Unlock()
 	c.endIfExhausted()
 	return goesOn
@@ -208,7 +189,7 @@ func (c *Crawl) endIfExhausted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.starting == 0 && int64(c.parts.Manners.Gate.Len()) <= c.failing.Load() {
-		c.endLocked(errExhausted)
+		c.end(errExhausted)
 	}
 }
 

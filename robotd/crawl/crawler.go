@@ -98,7 +98,7 @@ func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Con
 // nil, it has the assigned hosts, and the crawl is a short one.
 func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
 	ctx, fail := context.WithCancelCause(ctx)
-	c := newCrawl(&r.parts, round, fail, resting)
+	c := newCrawl(ctx, &r.parts, round, fail, resting)
 	r.current.Store(c)
 	timer := func() bool { return true }
 	if !over.IsZero() {

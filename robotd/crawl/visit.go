@@ -15,25 +15,25 @@ import (
 	"sheaf/robotd/polite"
 )
 
-// visitHosts begins visits until beginning ends, but none while many pages wait for the processor
-// or the disk. beginning must end with ctx. When visitHosts returns, every page that was fetched is
-// stored. Requests are broken off if ctx ends.
-func (c *Crawl) visitHosts(ctx, beginning context.Context) {
+// visitHosts begins visits until c.beginning ends, but none while many pages wait for the processor
+// or the disk. When visitHosts returns, every page that was fetched is stored. Requests are broken
+// off if ctx ends.
+func (c *Crawl) visitHosts(ctx context.Context) {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var dog sync.WaitGroup
 	dog.Go(func() { c.watch(watching) })
-	for c.extracting.room(beginning) {
-		slot, err := c.pool.take(beginning)
+	for c.extracting.room(c.beginning) {
+		slot, err := c.pool.take(c.beginning)
 		if err != nil {
 			break
 		}
-		addr, name, err := c.parts.Manners.Gate.Next(beginning)
+		addr, name, err := c.parts.Manners.Gate.Next(c.beginning)
 		if err != nil {
 			slot.end()
 			break
 		}
 		go func() {
-			if c.visit(ctx, beginning, addr, name, slot) {
+			if c.visit(ctx, addr, name, slot) {
 				slot.end()
 			}
 		}()
@@ -48,9 +48,9 @@ const maxRun = time.Minute
 
 // visit is the way of a page. The gate has handed out the host's address. visit fetches the page,
 // finds its links, stores both, and gives the address back. By setting, a run of pages goes this
-// way, one after another over one connection. When beginning ends, the page in hand is the last
+// way, one after another over one connection. When c.beginning ends, the page in hand is the last
 // one. visit reports whether the turn was still the worker's when the fetch ended.
-func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
+func (c *Crawl) visit(ctx context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run fetch.Session
 	most := c.parts.Pace.RunPages(name)
 	if most > 1 {
@@ -88,7 +88,7 @@ func (c *Crawl) visit(ctx, beginning context.Context, addr netip.Addr, name stri
 				}
 			}
 		}
-		if goesOn && t.out.More && beginning.Err() == nil && c.parts.Manners.Gate.IsOpen(time.Now()) {
+		if goesOn && t.out.More && c.beginning.Err() == nil && c.parts.Manners.Gate.IsOpen(time.Now()) {
 			continue
 		}
 		if run != nil {
