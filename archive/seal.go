@@ -14,12 +14,17 @@ import (
 	"sheaf/archive/naming"
 )
 
-// Seal closes the file, and seals the segment as SealWritten does.
+// Seal seals the segment as SealWritten does, and also a segment without cells. It closes the file.
 func (w *Writer) Seal() (*Index, error) {
+	if w.summed {
+		if cells, ok := w.knownCells(); ok {
+			return w.sealWith(cells)
+		}
+	}
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
 	}
-	return SealWritten(w.file.Name(), w.host, w.segment, w.Written(), w.opt)
+	return SealFile(w.file.Name(), w.host, w.segment, w.opt)
 }
 
 // SealFile seals the segment that a crash or Close left at path. It writes the index cell and the

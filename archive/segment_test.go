@@ -208,6 +208,15 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// A host of which nothing came may have a segment, too.
+func TestSegmentWithoutCells(t *testing.T) {
+	data, x := seal(t, nil, "night-1")
+	s, err := VerifySegment(bytes.NewReader(data), VerifyOptions{})
+	if err != nil || s.Records != 0 || x.IndexLength == 0 || s.IndexLength != x.IndexLength {
+		t.Errorf("%+v with an index of %d bytes; %v", s, x.IndexLength, err)
+	}
+}
+
 func TestSameRecordsSameBytes(t *testing.T) {
 	one, _, _ := testSegment(t)
 	records, _ := testRecords()
