@@ -204,16 +204,7 @@ var (
 )
 
 // operatorAPI has the handlers of the operations for operators.
-type operatorAPI struct {
-	roster    *roster.Roster
-	hosts     *hosts.Registry
-	costs     *levelling.Book
-	levelling *levelling.Leveller
-	copies    *assign.Verdicts
-	releases  releaseAPI
-	zone      *time.Location // of days
-	public    string         // the URL at which robots reach the service; empty: not known
-}
+type operatorAPI struct{ m *Manager }
 
 func (a *operatorAPI) register(mount route.Mount) {
 	ListRobots.On(mount, a.robots)
@@ -222,7 +213,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	RestartRobot.On(mount, a.restart)
 	PauseRobot.On(mount, a.pause(true))
 	ResumeRobot.On(mount, a.pause(false))
-	UpgradeRobot.On(mount, route.Done(a.roster.Upgrade))
+	UpgradeRobot.On(mount, route.Done(a.m.Roster.Upgrade))
 	DeclareDead.On(mount, a.dead)
 	ShowPage.On(mount, a.page)
 	RevokePage.On(mount, a.revokePage)
@@ -233,7 +224,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	Plan.On(mount, a.plan(true))
 	Rebalance.On(mount, a.plan(false))
 	CancelPlan.On(mount, func(ctx context.Context, _ route.None) (route.None, error) {
-		return route.None{}, a.levelling.Cancel(ctx)
+		return route.None{}, a.m.Levelling.Cancel(ctx)
 	})
 	CompareCopies.On(mount, a.compare)
 	ListHosts.On(mount, a.listHosts)
@@ -243,42 +234,42 @@ func (a *operatorAPI) register(mount route.Mount) {
 	AssignHosts.On(mount, a.assign)
 	VisitHosts.On(mount, a.visit)
 	AllowPrefix.On(mount, a.allowPrefix) // before the routes with {host}
-	RemoveHost.On(mount, route.Done(a.hosts.RemoveHost))
-	ShowCosts.On(mount, a.costs.OfHost)
+	RemoveHost.On(mount, route.Done(a.m.Hosts.RemoveHost))
+	ShowCosts.On(mount, a.m.Costs.OfHost)
 	ListDomains.On(mount, a.domains)
-	RefuseDomain.On(mount, route.Done(a.hosts.RefuseDomain))
-	AllowDomain.On(mount, route.Done(a.hosts.AllowDomain))
+	RefuseDomain.On(mount, route.Done(a.m.Hosts.RefuseDomain))
+	AllowDomain.On(mount, route.Done(a.m.Hosts.AllowDomain))
 	ListPrefixes.On(mount, a.prefixes)
-	RefusePrefix.On(mount, route.Done(a.hosts.RefusePrefix))
-	ShowHost.On(mount, a.hosts.Host) // after the other routes below hosts
+	RefusePrefix.On(mount, route.Done(a.m.Hosts.RefusePrefix))
+	ShowHost.On(mount, a.m.Hosts.Host) // after the other routes below hosts
 }
 
 func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsResponse, err error) {
-	if answer.Robots, err = a.roster.Robots(ctx); err != nil {
+	if answer.Robots, err = a.m.Roster.Robots(ctx); err != nil {
 		return answer, err
 	}
-	if answer.Stopped, err = a.releases.releases.Stopped(ctx); err != nil {
+	if answer.Stopped, err = a.m.Releases.Stopped(ctx); err != nil {
 		return answer, err
 	}
-	compared, err := a.copies.List(ctx)
+	compared, err := a.m.Copies.List(ctx)
 	answer.Odd = slices.DeleteFunc(compared, func(c assign.Copies) bool { return !c.Odd })
 	return answer, err
 }
 
 func (a *operatorAPI) admit(ctx context.Context, in AdmitRequest) (AdmitResponse, error) {
 	audit.About(ctx, "robot", in.Name)
-	token, expires, err := a.roster.Admit(ctx, in.Name)
+	token, expires, err := a.m.Roster.Admit(ctx, in.Name)
 	if err != nil {
 		return AdmitResponse{}, err
 	}
-	install, err := a.releases.installable(ctx)
+	install, err := releaseAPI{a.m.Releases}.installable(ctx)
 	route.Header(ctx).Set("Cache-Control", "no-store")
-	return AdmitResponse{Name: in.Name, Token: token, Expires: expires, URL: a.public, Install: install}, err
+	return AdmitResponse{Name: in.Name, Token: token, Expires: expires, URL: a.m.opt.Public, Install: install}, err
 }
 
 func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
 	if in.Forget {
-		return a.roster.Forget(ctx, in.Name)
+		return a.m.Roster.Forget(ctx, in.Name)
 	}
 	var since time.Time
 	if in.Since != "" {
@@ -287,47 +278,47 @@ func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
 			return problem.New(http.StatusBadRequest, "bad_since", fmt.Sprintf("since is %q; write a time that has passed, such as 2026-11-21T03:00:00Z", in.Since))
 		}
 	}
-	return a.roster.Revoke(ctx, in.Name, since)
+	return a.m.Roster.Revoke(ctx, in.Name, since)
 }
 
 func (a *operatorAPI) restart(ctx context.Context, robot string) (RestartResponse, error) {
-	generation, err := a.roster.Restart(ctx, robot)
+	generation, err := a.m.Roster.Restart(ctx, robot)
 	return RestartResponse{generation}, err
 }
 
 func (a *operatorAPI) pause(paused bool) func(context.Context, string) (route.None, error) {
-	return route.Done(func(ctx context.Context, robot string) error { return a.roster.Pause(ctx, robot, paused) })
+	return route.Done(func(ctx context.Context, robot string) error { return a.m.Roster.Pause(ctx, robot, paused) })
 }
 
 func (a *operatorAPI) dead(ctx context.Context, in route.At[DeadRequest]) (route.None, error) {
-	return route.None{}, a.roster.Dead(ctx, in.Name, in.Body.Reason)
+	return route.None{}, a.m.Roster.Dead(ctx, in.Name, in.Body.Reason)
 }
 
 func (a *operatorAPI) page(ctx context.Context, robot string) (PageResponse, error) {
-	path, err := a.roster.Page(ctx, robot)
+	path, err := a.m.Roster.Page(ctx, robot)
 	route.Header(ctx).Set("Cache-Control", "no-store")
-	return PageResponse{a.public + path}, err
+	return PageResponse{a.m.opt.Public + path}, err
 }
 
 // revokePage voids the link to a robot's page and returns a new one.
 func (a *operatorAPI) revokePage(ctx context.Context, robot string) (PageResponse, error) {
-	if err := a.roster.RevokePage(ctx, robot); err != nil {
+	if err := a.m.Roster.RevokePage(ctx, robot); err != nil {
 		return PageResponse{}, err
 	}
 	return a.page(ctx, robot)
 }
 
 func (a *operatorAPI) series(ctx context.Context, q SeriesQuery) (answer SeriesResponse, err error) {
-	f, err := transfers.PeriodQuery{By: q.By, Since: q.Since, Who: q.Robot}.Filter(a.zone, time.Now())
+	f, err := transfers.PeriodQuery{By: q.By, Since: q.Since, Who: q.Robot}.Filter(a.m.opt.Balance.Zone, time.Now())
 	if err != nil {
 		return answer, problem.BadQuery("%v", err)
 	}
-	answer.Points, err = a.levelling.Series(ctx, f)
+	answer.Points, err = a.m.Levelling.Series(ctx, f)
 	return answer, err
 }
 
 func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsResponse, error) {
-	list, err := a.hosts.Hosts(ctx, hosts.Filter{State: q.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, FoundBy: q.FoundBy, Unanswered: q.Unanswered}, q.After, q.Limit+1)
+	list, err := a.m.Hosts.Hosts(ctx, hosts.Filter{State: q.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, FoundBy: q.FoundBy, Unanswered: q.Unanswered}, q.After, q.Limit+1)
 	page := HostsResponse{Hosts: list}
 	if len(list) > q.Limit {
 		page.Hosts = list[:q.Limit]
@@ -339,76 +330,76 @@ func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsRespons
 
 func (a *operatorAPI) addHosts(ctx context.Context, in HostsRequest) (hosts.Report, error) {
 	audit.About(ctx, fmt.Sprintf("%d hosts:", len(in.Hosts)), strings.Join(in.Hosts, " "))
-	return a.hosts.AddHosts(ctx, in.Hosts, in.Addresses, assign.Replication{Copies: in.Copies, Parts: in.Parts})
+	return a.m.Hosts.AddHosts(ctx, in.Hosts, in.Addresses, assign.Replication{Copies: in.Copies, Parts: in.Parts})
 }
 
 func (a *operatorAPI) decide(ctx context.Context, in hosts.DecideRequest) (DecideResponse, error) {
 	audit.Note(ctx, audit.Row{Object: in.String()})
-	n, err := a.hosts.Decide(ctx, in)
+	n, err := a.m.Hosts.Decide(ctx, in)
 	return DecideResponse{n}, err
 }
 
 func (a *operatorAPI) setInterval(ctx context.Context, in hosts.IntervalRequest) error {
 	audit.Note(ctx, audit.Row{Object: in.String()})
-	return a.hosts.SetInterval(ctx, in)
+	return a.m.Hosts.SetInterval(ctx, in)
 }
 
 func (a *operatorAPI) assign(ctx context.Context, in hosts.AssignRequest) (hosts.AssignResponse, error) {
 	audit.Note(ctx, audit.Row{Object: in.String()})
-	return a.hosts.Assign(ctx, in)
+	return a.m.Hosts.Assign(ctx, in)
 }
 
 func (a *operatorAPI) visit(ctx context.Context, in VisitRequest) (VisitResponse, error) {
 	audit.About(ctx, fmt.Sprintf("visit %d hosts:", len(in.Hosts)), strings.Join(in.Hosts, " "))
-	robots, err := a.hosts.OrderVisits(ctx, in.Hosts)
+	robots, err := a.m.Hosts.OrderVisits(ctx, in.Hosts)
 	return VisitResponse{robots}, err
 }
 
 func (a *operatorAPI) domains(ctx context.Context, _ route.None) (DomainsResponse, error) {
-	list, err := a.hosts.RefusedDomains(ctx)
+	list, err := a.m.Hosts.RefusedDomains(ctx)
 	return DomainsResponse{list}, err
 }
 
 func (a *operatorAPI) prefixes(ctx context.Context, _ route.None) (PrefixesResponse, error) {
-	list, err := a.hosts.RefusedPrefixes(ctx)
+	list, err := a.m.Hosts.RefusedPrefixes(ctx)
 	return PrefixesResponse{list}, err
 }
 
 func (a *operatorAPI) allowPrefix(ctx context.Context, q PrefixQuery) (route.None, error) {
-	return route.None{}, a.hosts.AllowPrefix(ctx, q.URL)
+	return route.None{}, a.m.Hosts.AllowPrefix(ctx, q.URL)
 }
 
 func (a *operatorAPI) balance(ctx context.Context, _ route.None) (answer BalanceResponse, err error) {
-	if answer.Status, err = a.levelling.Status(ctx); err != nil {
+	if answer.Status, err = a.m.Levelling.Status(ctx); err != nil {
 		return answer, err
 	}
-	if answer.Passing, err = a.levelling.Passing(ctx, time.Now()); err != nil {
+	if answer.Passing, err = a.m.Levelling.Passing(ctx, time.Now()); err != nil {
 		return answer, err
 	}
-	answer.Copies, err = a.copies.List(ctx)
+	answer.Copies, err = a.m.Copies.List(ctx)
 	return answer, err
 }
 
 func (a *operatorAPI) plan(dry bool) func(context.Context, route.None) (levelling.Plan, error) {
 	return func(ctx context.Context, _ route.None) (levelling.Plan, error) {
-		return a.levelling.Rebalance(ctx, dry)
+		return a.m.Levelling.Rebalance(ctx, dry)
 	}
 }
 
 func (a *operatorAPI) forecast(ctx context.Context, q ForecastQuery) (levelling.Forecast, error) {
-	return a.levelling.Forecast(ctx, q.Hosts, q.Pages, q.Window)
+	return a.m.Levelling.Forecast(ctx, q.Hosts, q.Pages, q.Window)
 }
 
 func (a *operatorAPI) rates(ctx context.Context, _ route.None) (RatesResponse, error) {
-	rates, err := a.costs.Rates(ctx)
-	return RatesResponse{a.costs.Zone().String(), rates}, err
+	rates, err := a.m.Costs.Rates(ctx)
+	return RatesResponse{a.m.Costs.Zone().String(), rates}, err
 }
 
 // compare judges the hosts that have new visits and returns all verdicts.
 func (a *operatorAPI) compare(ctx context.Context, _ route.None) (CopiesResponse, error) {
-	if err := a.copies.Update(ctx); err != nil {
+	if err := a.m.Copies.Update(ctx); err != nil {
 		return CopiesResponse{}, err
 	}
-	list, err := a.copies.List(ctx)
+	list, err := a.m.Copies.List(ctx)
 	return CopiesResponse{list}, err
 }

@@ -79,10 +79,7 @@ func (m *Manager) Register(r *mux.Router) {
 	if m.opt.Gate != nil {
 		mount := m.opt.Gate.Mount(r, m.opt.Log, adminError)
 		releases.registerAdmin(mount)
-		(&operatorAPI{
-			roster: m.Roster, hosts: m.Hosts, costs: m.Costs, levelling: m.Levelling,
-			copies: m.Copies, releases: releases, zone: m.opt.Balance.Zone, public: m.opt.Public,
-		}).register(mount)
+		(&operatorAPI{m}).register(mount)
 	}
 }
 
@@ -90,7 +87,7 @@ func (m *Manager) Register(r *mux.Router) {
 func Routes() []*route.Route {
 	return slices.Concat(
 		route.List(func(mount route.Mount) { new(Manager).registerRobots(mount, mount) }),
-		route.List(releaseAPI{}.register), route.List(releaseAPI{}.registerAdmin), route.List(new(operatorAPI).register))
+		route.List(releaseAPI{}.register), route.List(releaseAPI{}.registerAdmin), route.List((&operatorAPI{new(Manager)}).register))
 }
 
 func methodsOf(op *route.Route) []string {

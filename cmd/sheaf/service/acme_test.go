@@ -69,7 +69,7 @@ func (a authority) source(t *testing.T, control *sql.DB, log io.Writer, names ..
 // answer starts a web server with the certificates of source, where a looks for answers.
 func (a authority) answer(t *testing.T, source certs.Source) {
 	t.Helper()
-	l, err := tls.Listen("tcp", a.web, (&certificates{http: source}).web())
+	l, err := tls.Listen("tcp", a.web, (&certificates{of: map[string]certs.Source{"http": source}}).web())
 	testkit.Must(t, err)
 	server := &http.Server{Handler: hello, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	go server.Serve(l)

@@ -147,7 +147,7 @@ func (s *Service) open(b *builder, download ftp.Handler) error {
 	})
 	counts := make(map[string]*ftp.Counts)
 	if l := s.listeners[portDownload]; l != nil {
-		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), &s.cfg.Serve, s.cfg.Stop, s.log)
+		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.of["download"]), &s.cfg.Serve, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (s *Service) open(b *builder, download ftp.Handler) error {
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners[portDrop]; l != nil {
-		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.drop), min(s.cfg.Stop, uploadStop), s.log)
+		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.of["drop"]), min(s.cfg.Stop, uploadStop), s.log)
 		if err != nil {
 			return err
 		}

@@ -179,8 +179,8 @@ const maxCertificateLook = 10 * time.Second
 // certificates are the servers' certificates. Several servers may share one. A server without a
 // certificate speaks no TLS.
 type certificates struct {
-	http, download, drop certs.Source
-	all                  []certs.Source // each once
+	of  map[string]certs.Source // by the server's section of the settings
+	all []certs.Source          // each once
 }
 
 // open reads the certificates that the settings name.
@@ -195,28 +195,26 @@ func (c *certificates) open(cfg *Config, control *sql.DB, log *slog.Logger) (err
 	if err != nil {
 		return err
 	}
-	for _, server := range []struct {
-		section, cert, key string
-		to                 *certs.Source
-	}{
-		{"http", cfg.HTTP.Cert, cfg.HTTP.Key, &c.http},
-		{"download", cfg.Download.Cert, cfg.Download.Key, &c.download},
-		{"drop", cfg.Drop.Cert, cfg.Drop.Key, &c.drop},
-	} {
-		*server.to = shared
-		if server.cert == "" {
-			continue
-		}
-		files, err := certs.Open(server.section, server.cert, server.key, every, log)
-		if err != nil {
-			return err
-		}
-		*server.to = files
-	}
-	for _, source := range []certs.Source{shared, c.http, c.download, c.drop} {
+	c.of = make(map[string]certs.Source)
+	use := func(section string, source certs.Source) {
+		c.of[section] = source
 		if source != nil && !slices.Contains(c.all, source) {
 			c.all = append(c.all, source)
 		}
+	}
+	use("tls", shared)
+	for _, server := range []struct{ section, cert, key string }{
+		{"http", cfg.HTTP.Cert, cfg.HTTP.Key},
+		{"download", cfg.Download.Cert, cfg.Download.Key},
+		{"drop", cfg.Drop.Cert, cfg.Drop.Key},
+	} {
+		own := shared
+		if server.cert != "" {
+			if own, err = certs.Open(server.section, server.cert, server.key, every, log); err != nil {
+				return err
+			}
+		}
+		use(server.section, own)
 	}
 	return nil
 }
@@ -224,8 +222,8 @@ func (c *certificates) open(cfg *Config, control *sql.DB, log *slog.Logger) (err
 // web returns the TLS configuration of the web server, or nil. Only this server answers ACME
 // challenges.
 func (c *certificates) web() *tls.Config {
-	config := tlsConfig(c.http)
-	if _, ok := c.http.(*certs.ACME); ok {
+	config := tlsConfig(c.of["http"])
+	if _, ok := c.of["http"].(*certs.ACME); ok {
 		config.NextProtos = []string{"h2", "http/1.1", certs.ALPN}
 	}
 	return config

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -42,25 +43,25 @@ type restriction struct {
 	kind string // catalog.Restriction.Kind, in words for operators
 	rows string // SQL for the restrictions in force: a row has the name, and the value as JSON or as a text
 	text bool   // the value is a text
-	// apply puts a restriction into the database, if it is not there.
-	apply func(ctx context.Context, name string, value json.RawMessage) error
+	// apply puts a restriction into the database, if it is not there. value is as rows has it.
+	apply func(ctx context.Context, name, value string) error
 }
 
 // kinds returns the kinds of restrictions that this process can put into the database.
 func (k *keeper) kinds() []restriction {
-	exec := func(query string) func(context.Context, string, json.RawMessage) error {
-		return func(ctx context.Context, name string, value json.RawMessage) error {
-			_, err := k.db.ExecContext(ctx, query, name, string(value))
+	exec := func(query string) func(ctx context.Context, name, value string) error {
+		return func(ctx context.Context, name, value string) error {
+			_, err := k.db.ExecContext(ctx, query, name, value)
 			return err
 		}
 	}
 	all := []restriction{
-		{"access rule", `SELECT id, rule FROM access_rules WHERE removed = 0`, false, func(ctx context.Context, name string, value json.RawMessage) error {
+		{"access rule", `SELECT id, rule FROM access_rules WHERE removed = 0`, false, func(ctx context.Context, name, value string) error {
 			var r struct{ Created time.Time }
-			if err := json.Unmarshal(value, &r); err != nil {
+			if err := json.Unmarshal([]byte(value), &r); err != nil {
 				return err
 			}
-			_, err := k.db.ExecContext(ctx, `INSERT INTO access_rules (id, rule, created) VALUES (CAST(? AS BIGINT), ?, ?) ON CONFLICT DO NOTHING`, name, string(value), db.Millis(r.Created))
+			_, err := k.db.ExecContext(ctx, `INSERT INTO access_rules (id, rule, created) VALUES (CAST(? AS BIGINT), ?, ?) ON CONFLICT DO NOTHING`, name, value, db.Millis(r.Created))
 			return err
 		}},
 		{"suspended account", `SELECT name, 'true' FROM accounts WHERE suspended = 1`, false, exec(`UPDATE accounts SET suspended = 1 WHERE name = ? AND ? <> ''`)},
@@ -69,25 +70,19 @@ func (k *keeper) kinds() []restriction {
 	if k.robots == nil {
 		return all
 	}
-	return append(all, restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, true, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.Hosts.RestoreDomain(ctx, name, text(value))
-	}}, restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, true, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.Hosts.RestorePrefix(ctx, name, text(value))
-	}}, restriction{"granted removal", removal.Kept, true, func(ctx context.Context, name string, value json.RawMessage) error {
-		return removal.Keep(ctx, k.db, k.robots.Hosts, name, text(value))
-	}}, restriction{"stolen key", `SELECT name, stolen FROM robots WHERE stolen <> 0`, false, func(ctx context.Context, name string, value json.RawMessage) error {
-		var since int64
-		if err := json.Unmarshal(value, &since); err != nil {
-			return err
-		}
-		return k.robots.Roster.Bar(ctx, name, time.UnixMilli(since))
-	}})
-}
-
-// text decodes a value that is a text.
-func text(value json.RawMessage) (s string) {
-	_ = json.Unmarshal(value, &s) // cannot fail: keeper has written it
-	return s
+	return append(all,
+		restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, true, k.robots.Hosts.RestoreDomain},
+		restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, true, k.robots.Hosts.RestorePrefix},
+		restriction{"granted removal", removal.Kept, true, func(ctx context.Context, name, value string) error {
+			return removal.Keep(ctx, k.db, k.robots.Hosts, name, value)
+		}},
+		restriction{"stolen key", `SELECT name, stolen FROM robots WHERE stolen <> 0`, false, func(ctx context.Context, name, value string) error {
+			since, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return err
+			}
+			return k.robots.Roster.Bar(ctx, name, time.UnixMilli(since))
+		}})
 }
 
 // run calls sync again and again, until ctx ends.
@@ -168,7 +163,14 @@ func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.
 			k.log.WarnContext(ctx, "what was ended after the backup holds again; end it again", "kind", r.Kind, "restriction", r.Name, "at", r.At)
 		case !there:
 			k.log.WarnContext(ctx, "what was hidden or excluded after the backup is so again", "kind", r.Kind, "restriction", r.Name, "at", r.At)
-			if err := kind.apply(ctx, r.Name, r.Value); err != nil {
+			value := string(r.Value)
+			if kind.text {
+				err = json.Unmarshal(r.Value, &value)
+			}
+			if err == nil {
+				err = kind.apply(ctx, r.Name, value)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}

@@ -127,12 +127,7 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 // Fsck checks the store that the settings name or, unless at is empty, the store at that address;
 // see upkeep.Fsck and OpenStoreAt.
 func Fsck(ctx context.Context, cfg Config, at string, deep bool) (_ *catalog.Report, err error) {
-	var objects *Objects
-	if at != "" {
-		objects, err = OpenStoreAt(ctx, at)
-	} else {
-		objects, err = openExisting(ctx, cfg)
-	}
+	objects, err := openExisting(ctx, cfg, at)
 	if err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
@@ -140,66 +135,72 @@ func Fsck(ctx context.Context, cfg Config, at string, deep bool) (_ *catalog.Rep
 	return upkeep.Fsck(ctx, objects, deep)
 }
 
-// storeAt returns the settings of the bucket at an address, http(s)://host/bucket/prefix, with the
-// credentials of the AWS environment or files. isDir says that the address is a directory instead.
-func storeAt(address string) (s Store, isDir bool, err error) {
+// storeAt returns where the store at an address lies: the directory, or else the settings of the
+// bucket at http(s)://host/bucket/prefix, with the credentials of the AWS environment or files.
+func storeAt(address string) (dir string, s Store, err error) {
 	if !strings.Contains(address, "://") {
-		return s, true, nil
+		return address, s, nil
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return s, false, err
+		return "", s, err
 	}
 	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if bucket == "" || u.RawQuery != "" || u.User != nil {
-		return s, false, fmt.Errorf("store %s: want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]", u.Redacted())
+		return "", s, fmt.Errorf("store %s: want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]", u.Redacted())
 	}
 	s = defaults().Store
 	s.Kind, s.Endpoint, s.Bucket, s.Prefix = storeS3, u.Scheme+"://"+u.Host, bucket, prefix
-	return s, false, nil
+	return "", s, nil
+}
+
+// place is storeAt or, if the address is empty, for the store that the settings name.
+func (c *Config) place(at string) (dir string, s Store, err error) {
+	if at != "" {
+		return storeAt(at)
+	}
+	if dir, ok := c.StoreDir(); ok {
+		return dir, s, nil
+	}
+	return "", c.Store, nil
 }
 
 // StorePlace returns where the store that the settings name lies: its directory, or else how its
 // bucket is opened. Unless at is empty, it is the store at that address; see OpenStoreAt.
 func (c *Config) StorePlace(at string) (dir string, bucket store.S3Options, err error) {
-	s := c.Store
-	dir, isDir := c.StoreDir()
-	if at != "" {
-		dir = at
-		if s, isDir, err = storeAt(at); err != nil {
-			return "", bucket, err
-		}
+	dir, s, err := c.place(at)
+	if err == nil && dir == "" {
+		bucket, err = s.options()
 	}
-	if isDir {
-		return dir, bucket, nil
-	}
-	bucket, err = s.options()
-	return "", bucket, err
+	return dir, bucket, err
 }
 
 // OpenStoreAt opens the store at an address: a directory, which must exist, or a bucket; see
 // storeAt.
 func OpenStoreAt(ctx context.Context, address string) (*Objects, error) {
-	s, isDir, err := storeAt(address)
-	switch {
-	case err != nil:
-		return nil, err
-	case isDir:
-		return openDir(address)
-	}
-	return openS3(ctx, s, false)
+	return openExisting(ctx, Config{}, address)
 }
 
-// openDir opens the store in a directory. It fails if the directory does not exist, so that a wrong
-// name is not taken for an empty store.
-func openDir(dir string) (*Objects, error) {
-	if _, err := os.Stat(dir); err != nil {
+// openExisting opens the store that the settings name or, unless at is empty, the store at that
+// address. It fails if the store's directory does not exist, so that a wrong name is not taken for
+// an empty store.
+func openExisting(ctx context.Context, cfg Config, at string) (*Objects, error) {
+	dir, s, err := cfg.place(at)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		return openS3(ctx, s, at == "" && cfg.readOnly())
+	}
+	if _, err := os.Stat(dir); at == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w (give the service's data directory with --data)", err)
+	} else if err != nil {
 		return nil, err
 	}
 	return makeDir(dir)
 }
 
-// makeDir is openDir, but makes the directory if it does not exist.
+// makeDir opens the store in a directory, and makes the directory if it does not exist.
 func makeDir(dir string) (*Objects, error) {
 	objects, err := store.OpenFS(dir)
 	if err != nil {
@@ -225,7 +226,7 @@ func CopyStore(ctx context.Context, cfg Config, to string, prune bool) (_ *upkee
 
 // withCopy opens the store of the settings and its copy at an address, and calls do with both.
 func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects, copied *Objects) (T, error)) (done T, err error) {
-	objects, err := openExisting(ctx, cfg)
+	objects, err := openExisting(ctx, cfg, "")
 	if err != nil {
 		return done, err
 	}
@@ -236,18 +237,6 @@ func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
 	return do(objects, copied)
-}
-
-// openExisting is OpenStore, but fails if the store's directory does not exist.
-func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
-	if dir, ok := cfg.StoreDir(); ok {
-		objects, err := openDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w (give the service's data directory with --data)", err)
-		}
-		return objects, err
-	}
-	return OpenStore(ctx, cfg)
 }
 
 // options returns the options for opening the bucket.

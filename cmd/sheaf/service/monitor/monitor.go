@@ -30,7 +30,6 @@ const prefix = "sheaf"
 // called concurrently.
 type Monitor struct {
 	transfers *transferCounts
-	leases    *leaseCounts
 	requests  *requestCounts
 	writes    *prometheus.CounterVec
 
@@ -42,7 +41,7 @@ type Monitor struct {
 // New returns a Monitor without sources.
 func New() *Monitor {
 	m := new(Monitor)
-	m.transfers, m.leases, m.requests = newTransferCounts(m), newLeaseCounts(m), newRequestCounts(m)
+	m.transfers, m.requests = newTransferCounts(m), newRequestCounts(m)
 	m.writes = m.counter("durable_writes_total", "Durable writes that have ended, by room and by what is written.", "room", "write")
 	return m
 }
@@ -132,14 +131,17 @@ func (r recorder) Record(ctx context.Context, t transfers.Transfer) error {
 	return r.Recorder.Record(ctx, t)
 }
 
-// leaseCounts counts this process's leases by name. There are few names.
-type leaseCounts struct {
+// locker is a Locker that counts this process's leases by name. There are few names.
+type locker struct {
+	lease.Locker
 	held, waiting      *prometheus.GaugeVec
 	granted, lost, bad *prometheus.CounterVec
 }
 
-func newLeaseCounts(m *Monitor) *leaseCounts {
-	return &leaseCounts{
+// Leases returns a Locker that counts what next grants. Call it once.
+func (m *Monitor) Leases(next lease.Locker) lease.Locker {
+	return locker{
+		Locker:  next,
 		held:    m.gauge("lease_held", "1 while this process holds the lease.", "lease"),
 		waiting: m.gauge("lease_waiting", "How often this process waits for the lease now.", "lease"),
 		granted: m.counter("lease_grants_total", "How often this process got the lease.", "lease"),
@@ -148,26 +150,15 @@ func newLeaseCounts(m *Monitor) *leaseCounts {
 	}
 }
 
-// locker is a Locker that counts its leases.
-type locker struct {
-	lease.Locker
-	counts *leaseCounts
-}
-
-// Leases returns a Locker that counts what next grants.
-func (m *Monitor) Leases(next lease.Locker) lease.Locker { return locker{next, m.leases} }
-
 // Do implements lease.Locker. A wait that ctx ends does not count as a failure.
 func (l locker) Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error {
-	c := l.counts
-	held, waiting := c.held.WithLabelValues(name), c.waiting.WithLabelValues(name)
-	lost := c.lost.WithLabelValues(name)
+	held, waiting, lost := l.held.WithLabelValues(name), l.waiting.WithLabelValues(name), l.lost.WithLabelValues(name)
 	granted := false
 	waiting.Inc()
 	err := l.Locker.Do(ctx, name, func(ctx context.Context, token int64) error {
 		granted = true
 		waiting.Dec()
-		c.granted.WithLabelValues(name).Inc()
+		l.granted.WithLabelValues(name).Inc()
 		held.Inc()
 		defer held.Dec()
 		err := f(ctx, token)
@@ -179,7 +170,7 @@ func (l locker) Do(ctx context.Context, name string, f func(ctx context.Context,
 	if !granted {
 		waiting.Dec()
 		if ctx.Err() == nil {
-			c.bad.WithLabelValues(name).Inc()
+			l.bad.WithLabelValues(name).Inc()
 		}
 	}
 	return err
