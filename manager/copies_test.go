@@ -19,7 +19,7 @@ type simulation struct {
 	visits                []assign.Visit
 }
 
-func (w *simulation) run(seed uint64) []assign.Verdict {
+func (w *simulation) run(seed uint64) []assign.Copies {
 	r := rand.New(rand.NewPCG(seed, 5))
 	for page := range w.pages {
 		version, last := 0, 0.0
@@ -47,7 +47,7 @@ func (w *simulation) run(seed uint64) []assign.Verdict {
 	return assign.Judge(w.visits)
 }
 
-func odd(list []assign.Verdict) (names []string) {
+func odd(list []assign.Copies) (names []string) {
 	for _, v := range list {
 		if v.Odd {
 			names = append(names, v.Robot)

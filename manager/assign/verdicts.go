@@ -26,7 +26,7 @@ type Copies struct {
 	Compared  int64     `json:"compared"`          // pages
 	Differing int64     `json:"differing"`         // of those: pages that the peers had with another content before and after
 	Odd       bool      `json:"odd"`               // more pages differ than chance explains
-	Example   string    `json:"example,omitempty"` // a URL that differs
+	Example   string    `json:"example,omitempty"` // the first URL that differs
 }
 
 // Verdicts keeps the visits and the verdicts in the control database. ingest enters the visits.
@@ -112,23 +112,15 @@ type Visit struct {
 	Digest     string
 }
 
-// Verdict says how a robot's pages compare with its peers'.
-type Verdict struct {
-	Robot     string
-	Compared  int    // pages that could be compared, each by its latest comparable visit
-	Differing int    // of those, the pages that differ
-	Odd       bool   // more pages differ than chance explains
-	Example   string // the first URL that differs
-}
-
 // A robot is odd if at least leastPages pages differ, and at least leastShare of those compared.
 const (
 	leastPages = 3
 	leastShare = 0.05
 )
 
-// Judge compares the visits of one host. It returns a verdict for each robot, by name.
-func Judge(visits []Visit) []Verdict {
+// Judge compares the visits of one host. It returns a verdict for each robot, by name, without Host
+// and Judged. Compared counts each page by its latest visit that could be compared.
+func Judge(visits []Visit) []Copies {
 	visits = slices.Clone(visits)
 	slices.SortFunc(visits, func(a, b Visit) int {
 		if c := strings.Compare(a.URL, b.URL); c != 0 {
@@ -136,10 +128,10 @@ func Judge(visits []Visit) []Verdict {
 		}
 		return a.At.Compare(b.At)
 	})
-	verdicts := map[string]*Verdict{}
+	verdicts := map[string]*Copies{}
 	for _, v := range visits {
 		if verdicts[v.Robot] == nil {
-			verdicts[v.Robot] = &Verdict{Robot: v.Robot}
+			verdicts[v.Robot] = &Copies{Robot: v.Robot}
 		}
 	}
 	for from := 0; from < len(visits); {
@@ -153,17 +145,17 @@ func Judge(visits []Visit) []Verdict {
 			verdict.add(page, robot)
 		}
 	}
-	list := make([]Verdict, 0, len(verdicts))
+	list := make([]Copies, 0, len(verdicts))
 	for _, v := range verdicts {
 		v.Odd = v.Differing >= leastPages && float64(v.Differing) >= leastShare*float64(v.Compared)
 		list = append(list, *v)
 	}
-	slices.SortFunc(list, func(a, b Verdict) int { return strings.Compare(a.Robot, b.Robot) })
+	slices.SortFunc(list, func(a, b Copies) int { return strings.Compare(a.Robot, b.Robot) })
 	return list
 }
 
 // add counts one page, by the robot's latest visit that votes can judge.
-func (v *Verdict) add(page []Visit, robot string) {
+func (v *Copies) add(page []Visit, robot string) {
 	var peers []Visit
 	for _, other := range page {
 		if other.Robot != robot {

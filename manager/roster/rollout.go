@@ -139,12 +139,8 @@ func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire
 		if _, ok := p.File(req.Platform); !ok || p.Counter <= req.Counter || p.Counter < req.Seen || p.stopped != "" || !now.Before(p.Expires) {
 			continue
 		}
-		robots, err := reporters(ctx, tx, p)
+		robots, err := s.moveOn(ctx, tx, &p, now)
 		if err != nil {
-			return nil, err
-		}
-		robots = ranked(p.Counter, robots)
-		if err := s.moveOn(ctx, tx, &p, robots, now); err != nil {
 			return nil, err
 		}
 		mine := slices.ContainsFunc(share(robots, p.percent), func(r reporter) bool { return r.name == robot })
@@ -162,21 +158,19 @@ func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, co
 		if p.Counter > counter || p.percent == 100 || p.stopped != "" {
 			continue
 		}
-		robots, err := reporters(ctx, tx, p)
-		if err != nil {
-			return err
-		}
-		if err := s.moveOn(ctx, tx, &p, ranked(p.Counter, robots), now); err != nil {
+		if _, err := s.moveOn(ctx, tx, &p, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moveOn moves a roll-out on by as many stages as the reports allow. With few robots, two stages
-// may have the same robots.
-func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots []reporter, now time.Time) error {
-	for p.stopped == "" {
+// moveOn moves a roll-out on by as many stages as the reports allow, and returns the robots in the
+// order in which they are offered the release. With few robots, two stages may have the same robots.
+func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, now time.Time) ([]reporter, error) {
+	robots, err := reporters(ctx, tx, *p)
+	robots = ranked(p.Counter, robots)
+	for err == nil && p.stopped == "" {
 		offered := share(robots, p.percent)
 		v := judge(p.Counter, p.stage, offered, now)
 		switch {
@@ -188,15 +182,12 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 			p.percent, p.since = next(p.percent), now
 			s.log.InfoContext(ctx, "roll-out goes on", "release", p.Counter, "percent", p.percent)
 		default:
-			return nil
+			return robots, nil
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
+		_, err = tx.ExecContext(ctx, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
 			p.percent, db.Millis(p.since), p.stopped, p.Counter)
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return robots, err
 }
 
 // reporters returns the robots that have credentials and a platform for which the release has a
