@@ -107,30 +107,30 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 		}
 		fmt.Fprintf(w, "%s: batch %s is %s: %d hosts, %d pages, %d other answers, %d revisits; %d records kept apart\n",
 			name, done.Batch, done.State, done.Hosts, done.Pages, done.Responses, done.Revisits, done.Others)
-		writeLosses(w, name, lossText, done.Losses)
-		writeLosses(w, name, asideText, done.Aside)
-		writeLosses(w, name, unreadText, done.Unread)
+		writeLosses(w, name, done.Losses, done.Aside, done.Unread)
 	})
 }
 
-// Formats of a file's counts, for writeLosses.
-const (
-	lossText   = "left out %d damaged places"
-	asideText  = "%d records kept apart are found at no address"
-	unreadText = "%d files of the WACZ were not read"
-)
-
-// writeLosses prints the number of losses, with what as the format, and lists them.
-func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
-	if l.Lost == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%s: "+what+":\n", name, l.Lost)
-	for _, loss := range l.Losses {
-		fmt.Fprintf(w, "  %v\n", loss)
-	}
-	if more := l.Lost - int64(len(l.Losses)); more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+// writeLosses prints the numbers of a file's losses, by kind, and lists them.
+func writeLosses(w io.Writer, name string, damaged, aside, unread foreign.Losses) {
+	for _, kind := range []struct {
+		format string
+		foreign.Losses
+	}{
+		{"%s: left out %d damaged places:\n", damaged},
+		{"%s: %d records kept apart are found at no address:\n", aside},
+		{"%s: %d files of the WACZ were not read:\n", unread},
+	} {
+		if kind.Lost == 0 {
+			continue
+		}
+		fmt.Fprintf(w, kind.format, name, kind.Lost)
+		for _, loss := range kind.Losses.Losses {
+			fmt.Fprintf(w, "  %v\n", loss)
+		}
+		if more := kind.Lost - int64(len(kind.Losses.Losses)); more > 0 {
+			fmt.Fprintf(w, "  and %d more\n", more)
+		}
 	}
 }
 
@@ -194,9 +194,7 @@ func convertFile(cmd *cobra.Command, name string, flags importOptions) (err erro
 	return admin.Show(cmd, result, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
 			output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
-		writeLosses(w, name, lossText, result.Losses)
-		writeLosses(w, name, asideText, result.Aside)
-		writeLosses(w, name, unreadText, result.Unread)
+		writeLosses(w, name, result.Losses, result.Aside, result.Unread)
 	})
 }
 

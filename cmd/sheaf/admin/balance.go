@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,27 +212,24 @@ func (o planOutput) table(w io.Writer, c *balance.Costs, before balance.Plan) {
 			}
 		}
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "robot\thosts\ttime\tof the longest\t")
+	head := "robot\thosts\ttime\tof the longest"
 	if before != nil {
-		fmt.Fprint(t, "came\twent\t")
+		head += "\tcame\twent"
 	}
-	fmt.Fprintln(t)
+	var rows [][]any
 	for i, ms := range o.Assignment.Loads(c) {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t", i, hosts[i], span(ms), percent(ms, o.Makespan))
+		row := []any{i, hosts[i], span(ms), percent(ms, o.Makespan)}
 		if before != nil {
-			fmt.Fprintf(t, "%d\t%d\t", came[i], went[i])
+			row = append(row, came[i], went[i])
 		}
-		fmt.Fprintln(t)
+		rows = append(rows, row)
 	}
-	t.Flush()
+	Table(w, head, rows, func(row []any) []any { return row })
 	fmt.Fprintf(w, "\nThe plan ends after %s. No plan ends before %s; this one is at most %.1f %% above the best.\n", span(o.Makespan), span(o.Bound), 100*(o.Makespan/max(o.Bound, 1e-9)-1))
 	if before != nil {
 		fmt.Fprintf(w, "%d of %d hosts move.\n", o.Moved, len(o.Assignment))
 	}
-	for _, line := range o.Explanation {
-		fmt.Fprintf(w, "\n%s\n", line)
-	}
+	sentences(w, o.Explanation)
 }
 
 // span formats milliseconds for people.
