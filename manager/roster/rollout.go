@@ -166,7 +166,8 @@ func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, co
 }
 
 // moveOn moves a roll-out on by as many stages as the reports allow, and returns the robots in the
-// order in which they are offered the release. With few robots, two stages may have the same robots.
+// order in which they are offered the release. With few robots, two stages may have the same
+// robots.
 func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, now time.Time) ([]reporter, error) {
 	robots, err := reporters(ctx, tx, *p)
 	robots = ranked(p.Counter, robots)
