@@ -36,21 +36,19 @@ type choice struct {
 	Now         bool
 }
 
-var auditTemplate = parse("audit")
-
-func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
+func (b *board) audit(r *http.Request) (any, error) {
 	q := filled(r)
 	asked, err := route.Query[audit.Query](q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	filter, err := asked.Filter(b.Site.Local(time.Now()).Location())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := b.Audit.Page(r.Context(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := auditPage{page: b.page(r), Query: q}
 	for _, row := range found.Rows {
@@ -75,7 +73,7 @@ func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
 		csv.Set(name, q.Get(name))
 	}
 	p.CSV = api.PathAudit + "?" + csv.Encode()
-	return webpage.Show(w, r, http.StatusOK, auditTemplate, p)
+	return p, nil
 }
 
 // kindName names a kind of actor in the reader's language.

@@ -15,8 +15,6 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
-	"sheaf/internal/route"
-	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 )
 
@@ -37,29 +35,27 @@ type batchesPage struct {
 // mostDecided is the most batches that one decision may be about.
 const mostDecided = 1000
 
-var batchesTemplate = parse("batches")
-
-func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
+func (b *board) batches(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	p := batchesPage{page: b.page(r), State: wire.State(q.Get("state")), Robot: q.Get("robot"), Reason: wire.Reason(q.Get("reason")),
 		States: []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}, Reasons: wire.QuarantineReasons()}
 	f := inbox.Filter{State: p.State, Robot: p.Robot, Reason: p.Reason, After: q.Get("after"), Limit: listed + 1}
 	list, err := b.Ingest.Batches(r.Context(), f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Decidable = p.State == wire.StateQuarantined
 	p.Batches, p.Pager = after(r, list, func(b *inbox.Batch) string { return b.ID })
 	if p.Decidable && p.May(operators.Worker) {
 		all, err := b.matching(r.Context(), p.Robot, p.Reason)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(all) <= mostDecided {
 			p.Match = len(all)
 		}
 	}
-	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
+	return p, nil
 }
 
 // matching returns the IDs of the batches in the quarantine that wait for a decision, at most
@@ -81,15 +77,13 @@ type batchPage struct {
 	Pager     pager
 }
 
-var batchTemplate = parse("batch")
-
-func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
+func (b *board) batch(r *http.Request) (any, error) {
 	one, err := b.Ingest.Batch(r.Context(), mux.Vars(r)["batch"])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if one == nil {
-		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
+		return nil, problem.New(http.StatusNotFound, "not_found", "there is no such batch")
 	}
 	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != inbox.Discarded}
 	manifest, err := b.Ingest.Manifest(r.Context(), one)
@@ -99,7 +93,7 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 	if manifest != nil && len(manifest.Hosts) > 0 {
 		p.Hosts, p.Pager = paged(r, manifest.Hosts)
 	}
-	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
+	return p, nil
 }
 
 // Undoable reports whether a decision to discard a batch can still be taken back.
@@ -118,26 +112,23 @@ func (p page) DecisionName(d inbox.Decision) string {
 // decideBatches carries out what an operator has decided about batches in the quarantine: those
 // that are checked, or all that match. If one of them cannot be decided about, it goes on with the
 // next.
-func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
-	in, err := route.Form[batchForm](w, r)
-	if err != nil {
-		return err
-	}
+func (b *board) decideBatches(r *http.Request, in batchForm) (string, error) {
 	ids, decide := in.Batches, b.Ingest.Quarantine.Release
 	switch {
 	case in.Undo != "":
 		in.Act, ids, decide = "take back", []string{in.Undo}, b.Ingest.Quarantine.Undiscard
 	case in.Act == "":
-		return problem.New(http.StatusBadRequest, "bad_form", "the form names no act")
+		return "", problem.New(http.StatusBadRequest, "bad_form", "the form names no act")
 	case in.Act == "discard":
 		decide = b.Ingest.Quarantine.Discard
 	}
 	if in.Match && in.Undo == "" {
+		var err error
 		if ids, err = b.matching(r.Context(), in.Robot, in.Reason); err != nil {
-			return err
+			return "", err
 		}
 		if most := min(in.Most, mostDecided); len(ids) > most {
-			return problem.New(http.StatusConflict, "too_many", fmt.Sprintf("%d batches match now, more than the %d that were shown; look at them first", len(ids), most))
+			return "", problem.New(http.StatusConflict, "too_many", fmt.Sprintf("%d batches match now, more than the %d that were shown; look at them first", len(ids), most))
 		}
 	}
 	audit.Note(r.Context(), audit.Row{Object: in.Act + " batch " + strings.Join(ids, " "), Reason: in.Note})
@@ -152,12 +143,12 @@ func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if no, ok := errors.AsType[*problem.Error](failed); len(ids) > 1 && ok {
-		return problem.New(no.Status, "undecidable", fmt.Sprintf("%d of %d batches are done. %s", done, len(ids), no.Detail))
+		return "", problem.New(no.Status, "undecidable", fmt.Sprintf("%d of %d batches are done. %s", done, len(ids), no.Detail))
 	}
 	if failed != nil {
-		return failed
+		return "", failed
 	}
-	return webpage.SeeOther(w, pathBatches+"?"+url.Values{"state": {string(wire.StateQuarantined)}, "robot": {in.Robot}, "reason": {string(in.Reason)}}.Encode())
+	return pathBatches + "?" + url.Values{"state": {string(wire.StateQuarantined)}, "robot": {in.Robot}, "reason": {string(in.Reason)}}.Encode(), nil
 }
 
 // decided returns the problem to answer for the outcome of a decision; nil if it is carried out.

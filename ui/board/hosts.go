@@ -16,7 +16,6 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
-	"sheaf/internal/webpage"
 	"sheaf/manager"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
@@ -72,13 +71,11 @@ func (p page) Answer(v hosts.LastVisit) string {
 	return "–"
 }
 
-var hostsTemplate = parse("hosts")
-
-func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
+func (b *board) hosts(r *http.Request) (any, error) {
 	given := filled(r)
 	q, err := route.Query[hostsQuery](given)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := hostsPage{page: b.page(r), Query: q, State: q.State, States: []hosts.State{hosts.Pending, hosts.Accepted, hosts.Refused, "all"}}
 	if len(given) == 0 || len(given) == 1 && given.Has("after") {
@@ -94,22 +91,22 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 	if q.Grouped {
 		groups, err := b.Manager.Hosts.Groups(ctx, f, q.After, listed+1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p.Groups, p.Pager = after(r, groups, func(g hosts.Group) string { return g.Domain })
 	} else {
 		list, err := b.Manager.Hosts.Hosts(ctx, f, q.After, listed+1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
 	}
 	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // a decision about all hosts cannot select by the last answer
 		if p.Match, err = b.Manager.Hosts.CountOf(ctx, f, mostWaiting); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return webpage.Show(w, r, http.StatusOK, hostsTemplate, p)
+	return p, nil
 }
 
 // robotNames returns the names of the robots.
@@ -122,24 +119,20 @@ func (b *board) robotNames(ctx context.Context) (names []string, err error) {
 }
 
 // decideHosts accepts or refuses the checked hosts, or all that match.
-func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
-	in, err := route.Form[hostsForm](w, r)
-	if err != nil {
-		return err
-	}
+func (b *board) decideHosts(r *http.Request, in hostsForm) (string, error) {
 	decision := hosts.DecideRequest{State: in.Act, Hosts: in.Hosts}
 	if in.Match {
 		decision = hosts.DecideRequest{State: in.Act, All: true, Domain: in.Domain, FoundBy: in.Robot, Part: in.Part, Most: in.Most}
 	} else if len(in.Hosts) == 0 {
-		return webpage.SeeOther(w, pathHosts)
+		return pathHosts, nil
 	}
 	audit.Note(r.Context(), audit.Row{Object: decision.String()})
 	n, err := b.Manager.Hosts.Decide(r.Context(), decision)
 	if err != nil {
-		return explained(err)
+		return "", explained(err)
 	}
 	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", in.Act, "hosts", n)
-	return webpage.SeeOther(w, pathHosts+"?"+url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode())
+	return pathHosts + "?" + url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode(), nil
 }
 
 // hostShown is the data of a host's page.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"sheaf/internal/webpage"
 	"sheaf/manager/assign"
 	"sheaf/manager/levelling"
 )
@@ -37,13 +36,11 @@ func (s share) Ends() time.Duration {
 	return time.Duration(float64(s.Fact.Left) / s.Fact.Rate * float64(time.Second))
 }
 
-var levellingTemplate = parse("levelling")
-
-func (b *board) levelling(w http.ResponseWriter, r *http.Request) error {
+func (b *board) levelling(r *http.Request) (any, error) {
 	p := levellingPage{page: b.page(r)}
 	var err error
 	if p.Status, err = b.Manager.Levelling.Status(r.Context()); err != nil {
-		return err
+		return nil, err
 	}
 	backlogs := make(map[string]levelling.Backlog)
 	for _, one := range p.Backlogs {
@@ -55,19 +52,19 @@ func (b *board) levelling(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Robots, p.Pager = paged(r, all)
 	if p.Passing, err = b.Manager.Levelling.Passing(r.Context(), time.Now()); err != nil {
-		return err
+		return nil, err
 	}
 	p.Passing = p.Passing[:min(len(p.Passing), listed)]
 	found, err := b.Manager.Copies.List(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, c := range found {
 		if c.Odd && len(p.Copies) < listed {
 			p.Copies = append(p.Copies, c)
 		}
 	}
-	return webpage.Show(w, r, http.StatusOK, levellingTemplate, p)
+	return p, nil
 }
 
 // Span formats milliseconds.

@@ -56,7 +56,7 @@ type listQuery struct {
 // list mounts a page with a list. name is the name of the template's file, without .html.
 func (b *board) list(mount route.Mount, path, name, summary string, fill func(*http.Request, *listPage) error) *list {
 	l := &list{b, path, webpage.ParseFiles(pages, "common.html", "list.html", name+".html"), fill}
-	show[listQuery](mount, path, summary, func(w http.ResponseWriter, r *http.Request) error {
+	webpage.Get[listQuery](path, operators.Viewer, summary).Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
 		return l.show(w, r, http.StatusOK, listPage{})
 	})
 	return l

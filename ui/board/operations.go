@@ -85,54 +85,76 @@ type (
 
 var atBoard = webpage.Lead[route.None]("/board", route.Anybody, http.StatusMovedPermanently, "The board is at /board/", "To /board/").Under("operators")
 
-// show mounts a page for operators of every role.
-func show[In any](mount route.Mount, path, summary string, h route.Handler) {
-	webpage.Get[In](path, operators.Viewer, summary).Raw(mount, h)
+// show mounts a page for operators of every role. name is that of the template's file, without
+// .html. fill returns the template's data.
+func show[In any](mount route.Mount, path, name, summary string, fill func(*http.Request) (any, error)) {
+	webpage.Get[In](path, operators.Viewer, summary).Raw(mount, shown(parse(name), fill))
 }
 
-// form mounts the handler of a page's form, for operators whose role includes Worker.
-func form[In any](mount route.Mount, path string, act audit.Act, summary string, h route.Handler) {
-	webpage.Form[In](path, operators.Worker, act, summary, "Done; back to the page").Raw(mount, h)
+func shown(template webpage.Template, fill func(*http.Request) (any, error)) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		data, err := fill(r)
+		if err != nil {
+			return err
+		}
+		return webpage.Show(w, r, http.StatusOK, template, data)
+	}
+}
+
+// form mounts a page's form, for operators whose role includes Worker. take carries the form out,
+// and returns the path of the page to which it leads.
+func form[In any](mount route.Mount, path string, act audit.Act, summary string, take func(*http.Request, In) (to string, err error)) {
+	webpage.Form[In](path, operators.Worker, act, summary, "Done; back to the page").Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
+		in, err := route.Form[In](w, r)
+		if err != nil {
+			return err
+		}
+		to, err := take(r, in)
+		if err != nil {
+			return err
+		}
+		return webpage.SeeOther(w, to)
+	})
 }
 
 // register mounts the pages for which this process has the data, or all pages.
 func (b *board) register(mount route.Mount, all bool) {
 	webpage.Get[route.None](Path, operators.Viewer, "The operators' pages: what is wrong, buffers, robots, transfer rates").
-		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, b.overview)
+		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, shown(overviewTemplate, b.overview))
 	route.New[route.None, route.None](http.MethodGet, pathLive, operators.Viewer, audit.None, "What is under way and what the buffers hold, as it changes: server-sent events").
 		Answering(http.StatusOK, "Events \"figures\" with parts of the page /board/").Sends("text/event-stream").Raw(mount, b.liveFigures)
 	ListWrong.On(mount, b.listWrong)
-	show[route.None](mount, pathTransfers, "Charts of transfer rates; parameters as of /v1/transfers/periods", b.transfers)
+	show[route.None](mount, pathTransfers, "rates", "Charts of transfer rates; parameters as of /v1/transfers/periods", b.transfers)
 	if all || b.Audit != nil {
-		show[route.None](mount, pathAudit, "The audit log; parameters as of /v1/audit", b.audit)
+		show[route.None](mount, pathAudit, "audit", "The audit log; parameters as of /v1/audit", b.audit)
 	}
 	if all || b.Ingest != nil {
-		show[batchesQuery](mount, pathBatches, "Batches of a state", b.batches)
+		show[batchesQuery](mount, pathBatches, "batches", "Batches of a state", b.batches)
 		form[batchForm](mount, pathBatches, audit.Decide, "Release or discard batches in the quarantine, or take it back", b.decideBatches)
-		show[firstLine](mount, pathBatches+"/{batch}", "One batch, with its hosts", b.batch)
+		show[firstLine](mount, pathBatches+"/{batch}", "batch", "One batch, with its hosts", b.batch)
 		form[route.None](mount, pathPublish, audit.Publish, "Publish now, also outside the window", b.publish)
 	}
 	if all || b.Removals != nil {
-		show[route.None](mount, pathRemovals, "What owners of sites ask for", b.removals)
+		show[route.None](mount, pathRemovals, "removals", "What owners of sites ask for", b.removals)
 		form[removalForm](mount, pathRemovals, audit.Decide, "Grant or refuse", b.decideRemoval)
 	}
 	b.registerReaders(mount, all)
 	if all || b.Manager != nil {
-		show[robotsQuery](mount, pathRobots, "The robots", b.robots)
-		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)
+		show[robotsQuery](mount, pathRobots, "robots", "The robots", b.robots)
+		show[route.None](mount, pathRobots+"/{robot}", "robot", "One robot", b.robot)
 		form[robotForm](mount, pathRobots+"/{robot}", audit.Order, "Give a robot an order", b.orderRobot)
-		show[hostsQuery](mount, pathHosts, "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)
+		show[hostsQuery](mount, pathHosts, "hosts", "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)
 		b.registerHost(mount)
 		form[hostsForm](mount, pathHosts, audit.Decide, "Accept or refuse hosts", b.decideHosts)
-		show[firstLine](mount, pathLevelling, "Tonight's plan against what the robots have done", b.levelling)
-		show[firstLine](mount, pathReleases, "Releases of the robot's program", b.releases)
+		show[firstLine](mount, pathLevelling, "levelling", "Tonight's plan against what the robots have done", b.levelling)
+		show[firstLine](mount, pathReleases, "releases", "Releases of the robot's program", b.releases)
 		form[releaseForm](mount, pathReleases, audit.Release, "Stop the roll-out of a release, or let it go on", b.rollOut)
 	}
 	if all || b.Library != nil {
-		show[firstLine](mount, pathStore, "Editions, the next publication, store and disks", b.store)
+		show[firstLine](mount, pathStore, "store", "Editions, the next publication, store and disks", b.store)
 	}
 	if all || b.Watches != nil {
-		show[afterLine](mount, pathWatches, "Watches whose changes could not be delivered", b.watches)
+		show[afterLine](mount, pathWatches, "watches", "Watches whose changes could not be delivered", b.watches)
 	}
 }
 

@@ -53,13 +53,13 @@ const (
 
 var overviewTemplate = parse("overview")
 
-func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
+func (b *board) overview(r *http.Request) (any, error) {
 	p := overviewPage{page: b.page(r)}
 	p.addRunning(b.Running)
 	p.Next = b.nextPublication(p.Page)
 	wrong, err := b.wrong(r.Context(), p.Page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.More = max(0, len(wrong)-mostFailures)
 	for _, f := range wrong[:len(wrong)-p.More] {
@@ -67,17 +67,17 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, add := range []func(context.Context, *overviewPage) error{b.addRobots, b.addBuffers, b.addEditions, b.addPlace} {
 		if err := add(r.Context(), &p); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	now := time.Now()
 	filter := transfers.PeriodFilter{By: transfers.Hour, Since: b.Site.Local(now.Add(-48 * time.Hour)), Each: true}
 	periods, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Rates = Charts(p.Page, filter, periods, now)
-	return webpage.Show(w, r, http.StatusOK, overviewTemplate, p)
+	return p, nil
 }
 
 func (p *overviewPage) addRunning(r *transfers.Running) {

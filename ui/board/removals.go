@@ -4,8 +4,6 @@ import (
 	"net/http"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/route"
-	"sheaf/internal/webpage"
 	"sheaf/ui/removal"
 )
 
@@ -29,9 +27,7 @@ type removalLine struct {
 
 const removalsListed = 100 // requests of each state
 
-var removalsTemplate = parse("removals")
-
-func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
+func (b *board) removals(r *http.Request) (any, error) {
 	p := removalsPage{page: b.page(r)}
 	names := map[removal.State]string{
 		removal.Proved: p.T("Proved"), removal.Open: p.T("Not proved"), removal.Granted: p.T("Granted"), removal.Refused: p.T("Refused"), removal.Expired: p.T("Expired"),
@@ -39,13 +35,13 @@ func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
 	for _, state := range removal.States() {
 		list, err := b.Removals.List(r.Context(), removalsListed, state)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		g := removalGroup{Name: names[state], Decidable: state == removal.Proved || state == removal.Open}
 		for _, one := range list {
 			history, err := b.Removals.History(r.Context(), one.ID)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			g.Requests = append(g.Requests, removalLine{one, history})
 		}
@@ -53,19 +49,15 @@ func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
 			p.Groups = append(p.Groups, g)
 		}
 	}
-	return webpage.Show(w, r, http.StatusOK, removalsTemplate, p)
+	return p, nil
 }
 
 // decideRemoval grants or refuses a request.
-func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
-	in, err := route.Form[removalForm](w, r)
-	if err != nil {
-		return err
-	}
+func (b *board) decideRemoval(r *http.Request, in removalForm) (string, error) {
 	decision := removal.Decision{Grant: in.Act == "grant", Reason: in.Reason, Unproved: in.Unproved != "", By: by(r)}
 	audit.Note(r.Context(), audit.Row{Object: in.Act + " removal " + in.ID, Reason: decision.Reason})
 	if _, err := b.Removals.Decide(r.Context(), in.ID, decision); err != nil {
-		return removal.Problem(err)
+		return "", removal.Problem(err)
 	}
-	return webpage.SeeOther(w, pathRemovals)
+	return pathRemovals, nil
 }

@@ -111,29 +111,27 @@ func (p robotsPage) Spans() map[string]string {
 	return map[string]string{transfers.Hour: p.T("by hour"), transfers.Day: p.T("by day"), transfers.Month: p.T("by month")}
 }
 
-var robotsTemplate = parse("robots")
-
-func (b *board) robots(w http.ResponseWriter, r *http.Request) error {
+func (b *board) robots(r *http.Request) (any, error) {
 	p := robotsPage{page: b.page(r)}
 	all, err := b.lines(r.Context(), p.Page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Robots, p.Pager = paged(r, all)
 	asked, err := route.Query[robotsQuery](r.URL.Query())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now()
 	f, err := transfers.PeriodQuery{By: asked.By}.Filter(b.Site.Local(now).Location(), now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.By = asked.By
 	if p.Series, err = b.series(r.Context(), p.Page, f, now); err != nil {
-		return err
+		return nil, err
 	}
-	return webpage.Show(w, r, http.StatusOK, robotsTemplate, p)
+	return p, nil
 }
 
 // robotPage shows one robot.
@@ -147,55 +145,50 @@ type robotPage struct {
 	Rates    []webpage.Chart
 }
 
-var robotTemplate = parse("robot")
-
 // latest is the number of batches on a robot's page.
 const latest = 10
 
-func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
+func (b *board) robot(r *http.Request) (any, error) {
 	p, name := robotPage{page: b.page(r)}, mux.Vars(r)["robot"]
 	all, err := b.lines(r.Context(), p.Page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	i := slices.IndexFunc(all, func(one robot) bool { return one.Name == name })
 	if i < 0 {
-		return problem.New(http.StatusNotFound, "not_found", "there is no such robot")
+		return nil, problem.New(http.StatusNotFound, "not_found", "there is no such robot")
 	}
 	p.One = all[i]
 	p.Troubles = robotFailures(p.Page, p.One.Robot)
 	if p.Odd, err = b.Manager.Copies.List(r.Context()); err != nil {
-		return err
+		return nil, err
 	}
 	p.Odd = slices.DeleteFunc(p.Odd, func(c assign.Copies) bool { return c.Robot != name || !c.Odd })
 	p.Odd = p.Odd[:min(listed, len(p.Odd))]
 	if b.Ingest != nil {
 		if p.Batches, err = b.Ingest.Batches(r.Context(), inbox.Filter{Robot: name, Limit: latest}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	now := time.Now()
 	filter := transfers.PeriodFilter{By: transfers.Day, Since: b.Site.Local(now.AddDate(0, 0, -30)), Who: name, Direction: transfers.Upload}
 	periods, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Rates = Charts(p.Page, filter, periods, now)
 	filter.Direction = ""
 	if p.Series, err = b.series(r.Context(), p.Page, filter, now); err != nil {
-		return err
+		return nil, err
 	}
-	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
+	return p, nil
 }
 
 // orderRobot gives a robot the order in a form: to pause, resume, restart or upgrade.
-func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
-	in, err := route.Form[robotForm](w, r)
-	if err != nil {
-		return err
-	}
+func (b *board) orderRobot(r *http.Request, in robotForm) (string, error) {
 	name, act := mux.Vars(r)["robot"], in.Act
 	audit.About(r.Context(), act+" robot", name)
+	var err error
 	switch act {
 	case "pause", "resume":
 		err = b.Manager.Roster.Pause(r.Context(), name, act == "pause")
@@ -206,12 +199,12 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, roster.ErrUnknownRobot):
-		return problem.New(http.StatusNotFound, "not_found", "there is no such robot, or it has not joined")
+		return "", problem.New(http.StatusNotFound, "not_found", "there is no such robot, or it has not joined")
 	case err != nil:
-		return err
+		return "", err
 	}
 	b.Log.InfoContext(r.Context(), "operator orders a robot", "by", by(r), "robot", name, "directive", act)
-	return webpage.SeeOther(w, pathRobots+"/"+name)
+	return pathRobots + "/" + name, nil
 }
 
 // releasesPage lists the releases of the robot's program and their roll-out.
@@ -221,41 +214,35 @@ type releasesPage struct {
 	Pager    pager
 }
 
-var releasesTemplate = parse("releases")
-
-func (b *board) releases(w http.ResponseWriter, r *http.Request) error {
+func (b *board) releases(r *http.Request) (any, error) {
 	all, err := b.Manager.Releases.List(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := releasesPage{page: b.page(r)}
 	p.Releases, p.Pager = paged(r, all)
-	return webpage.Show(w, r, http.StatusOK, releasesTemplate, p)
+	return p, nil
 }
 
 // rollOut stops the roll-out of a release, or lets it go on.
-func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
-	in, err := route.Form[releaseForm](w, r)
-	if err != nil {
-		return err
-	}
+func (b *board) rollOut(r *http.Request, in releaseForm) (string, error) {
 	stopped := ""
 	if in.Act == "stop" {
 		stopped = cmp.Or(in.Why, "stopped by "+by(r))
 	}
 	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", in.Act, in.Counter, in.Percent), Reason: stopped})
-	err = b.Manager.Releases.Rollout(r.Context(), in.Counter, in.Percent, stopped)
+	err := b.Manager.Releases.Rollout(r.Context(), in.Counter, in.Percent, stopped)
 	var bad roster.Bad
 	switch {
 	case errors.As(err, &bad):
-		return problem.New(http.StatusBadRequest, "bad_form", bad.Error())
+		return "", problem.New(http.StatusBadRequest, "bad_form", bad.Error())
 	case errors.Is(err, roster.ErrUnknown):
-		return problem.New(http.StatusNotFound, "not_found", err.Error())
+		return "", problem.New(http.StatusNotFound, "not_found", err.Error())
 	case err != nil:
-		return err
+		return "", err
 	}
 	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", in.Counter, "percent", in.Percent, "stopped", stopped)
-	return webpage.SeeOther(w, pathReleases)
+	return pathReleases, nil
 }
 
 // series draws the robots' work: pages, links and load, each stacked by robot. f.Who names one

@@ -9,6 +9,7 @@ import (
 	"sheaf/archive/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/files"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 )
 
@@ -41,24 +42,22 @@ type disk struct {
 // alert SheafDiskNearlyFull has the same limit. By default uploads stop at 85 %.
 const fullAt = 80
 
-var storeTemplate = parse("store")
-
-func (b *board) store(w http.ResponseWriter, r *http.Request) error {
+func (b *board) store(r *http.Request) (any, error) {
 	p := storePage{page: b.page(r), Where: b.Where, Copy: b.Copy}
 	if b.Scrub != nil {
 		s, err := b.Scrub(r.Context())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p.Scrub, p.Read = &s, 100*s.Ratio()
 	}
 	p.Next, p.Disks = b.nextPublication(p.Page), b.disks(p.Page)
 	all, err := b.Library.Tree.Editions(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.Catalog, err = b.Library.Tree.Version(r.Context()); err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range all {
 		p.Records += e.Records
@@ -66,7 +65,7 @@ func (b *board) store(w http.ResponseWriter, r *http.Request) error {
 	}
 	slices.Reverse(all)
 	p.Editions, p.Pager = paged(r, all)
-	return webpage.Show(w, r, http.StatusOK, storeTemplate, p)
+	return p, nil
 }
 
 // nextPublication says when the next edition appears.
@@ -110,12 +109,12 @@ func (b *board) disks(p webpage.Page) (all []disk) {
 }
 
 // publish publishes now, even outside the window.
-func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
+func (b *board) publish(r *http.Request, _ route.None) (string, error) {
 	b.Log.WarnContext(r.Context(), "operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
 	v, _, err := b.Ingest.Publisher.Now(r.Context())
 	if err != nil {
-		return err
+		return "", err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
-	return webpage.SeeOther(w, Path)
+	return Path, nil
 }

@@ -90,23 +90,21 @@ type other struct {
 	Now            bool
 }
 
-var ratesTemplate = parse("rates")
-
-func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
+func (b *board) transfers(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	now := time.Now()
 	asked, err := route.Query[transfers.PeriodQuery](q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	filter, err := asked.Filter(b.Site.Local(now).Location(), now)
 	if err != nil {
-		return problem.BadQuery("%v", err)
+		return nil, problem.BadQuery("%v", err)
 	}
 	filter.Each = true
 	lines, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := ratesPage{page: b.page(r), Filter: filter}
 	until := now
@@ -135,7 +133,7 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 		p.Others = append(p.Others, other{by, name, with(pathTransfers, "by", by), by == filter.By})
 	}
 	slices.SortFunc(p.Others, func(a, b other) int { return slices.Index(lengths, a.By) - slices.Index(lengths, b.By) })
-	return webpage.Show(w, r, http.StatusOK, ratesTemplate, p)
+	return p, nil
 }
 
 var lengths = []string{transfers.Hour, transfers.Day, transfers.Month}

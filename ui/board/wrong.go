@@ -274,14 +274,12 @@ type watchesPage struct {
 	Pager   pager
 }
 
-var watchesTemplate = parse("watches")
-
-func (b *board) watches(w http.ResponseWriter, r *http.Request) error {
+func (b *board) watches(r *http.Request) (any, error) {
 	list, err := b.Watches.Troubled(r.Context(), r.URL.Query().Get("after"), listed+1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := watchesPage{page: b.page(r)}
 	p.Watches, p.Pager = after(r, list, func(w *watch.Watch) string { return w.ID })
-	return webpage.Show(w, r, http.StatusOK, watchesTemplate, p)
+	return p, nil
 }
