@@ -44,10 +44,15 @@ func escape(s string, set set) string {
 	return s
 }
 
-// appendEscaped appends s with the characters of set percent-encoded as UTF-8.
+// appendEscaped appends s, whose bytes may be in any encoding, with the characters of set
+// percent-encoded.
 func appendEscaped(out []byte, s string, set set) []byte {
 	for i := range len(s) {
-		out = appendByte(out, s[i], set)
+		if c := s[i]; set.has(c) {
+			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15])
+		} else {
+			out = append(out, c)
+		}
 	}
 	return out
 }
@@ -73,13 +78,6 @@ func Bytes(url string) string {
 	return b.String()
 }
 
-func appendByte(out []byte, c byte, set set) []byte {
-	if set.has(c) {
-		return append(out, '%', hexDigits[c>>4], hexDigits[c&15])
-	}
-	return append(out, c)
-}
-
 // escapeQuery percent-encodes a query in the page's encoding. A character that the encoding lacks
 // is written as its HTML character reference, percent-encoded.
 func escapeQuery(s string, set set, enc encoding.Encoding) string {
@@ -88,24 +86,18 @@ func escapeQuery(s string, set set, enc encoding.Encoding) string {
 	}
 	s = standIn(s, enc)
 	var out []byte
-	appendAll := func(b string) {
-		for i := 0; i < len(b); i++ {
-			out = appendByte(out, b[i], set)
-		}
-	}
 	run := 0 // start of the characters not yet written; ISO-2022-JP needs one encoder for a run
 	for i, r := range s {
 		if canEncode(r, enc) {
 			continue
 		}
-		appendAll(encode(s[run:i], enc))
+		out = appendEscaped(out, encode(s[run:i], enc), set)
 		run = i + utf8.RuneLen(r)
 		out = append(out, "%26%23"...)
 		out = strconv.AppendInt(out, int64(r), 10)
 		out = append(out, "%3B"...)
 	}
-	appendAll(encode(s[run:], enc))
-	return string(out)
+	return string(appendEscaped(out, encode(s[run:], enc), set))
 }
 
 // FormEscape encodes a form's name or value as application/x-www-form-urlencoded, in the page's
@@ -147,9 +139,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// unescapeUnreserved decodes %XX of unreserved characters, and writes the digits of other %XX in
+// UnescapeUnreserved decodes %XX of unreserved characters, and writes the digits of other %XX in
 // upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
-func unescapeUnreserved(s string) string {
+func UnescapeUnreserved(s string) string {
 	return unescape(s, func(c byte) bool { return plain(c) || c == '.' || c == '~' })
 }
 

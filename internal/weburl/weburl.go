@@ -225,9 +225,9 @@ func (u *URL) Bare() string {
 func (u *URL) Canonical() string {
 	c := *u
 	c.user = ""
-	c.query = unescapeUnreserved(c.query)
+	c.query = UnescapeUnreserved(c.query)
 	if !c.opaque {
-		c.path, c.query = dropSessions(unescapeUnreserved(c.path), c.query)
+		c.path, c.query = dropSessions(UnescapeUnreserved(c.path), c.query)
 	}
 	c.hasQuery = c.query != ""
 	return c.String()
