@@ -43,7 +43,7 @@ func atLeast() int {
 
 // runTime returns how long the robots work while programs are killed: 1 s, in the long form 15 s,
 // or SHEAF_CRASH_SECONDS. TestKilledAtRandom goes on longer if the kills have not met every state
-// by then, which happens on a busy machine.
+// by then.
 func runTime(t testing.TB) time.Duration {
 	switch text := os.Getenv("SHEAF_CRASH_SECONDS"); {
 	case text != "":
@@ -77,8 +77,9 @@ var states = []struct {
 }
 
 // TestKilledAtRandom kills the service again and again while robots upload to it, by HTTP and FTP,
-// over connections that break, good batches and bad ones. Half of the kills come at any moment,
-// half at a write of the state that was met least often.
+// over connections that break, good batches and bad ones. For runTime half of the kills come at any
+// moment, half at a write of the state that was met least often. The states that are left then are
+// met at their writes.
 func TestKilledAtRandom(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -102,19 +103,17 @@ func TestKilledAtRandom(t *testing.T) {
 	robots := f.work(working)
 
 	tally := newTally()
-	die := func() {
+	for range testkit.For(runTime(t)) {
 		tally.count(h, h.killSomehow(tally))
 		h.start(bootDeath(t))
-	}
-	for range testkit.For(runTime(t)) {
-		die()
 	}
 	for least, n := tally.least(); n < atLeast(); least, n = tally.least() {
 		if tally.kills > 300*atLeast() {
 			t.Errorf("of %d kills only %d have met a batch %s", tally.kills, n, states[least].name)
 			break
 		}
-		die()
+		tally.count(h, h.killAtWrite(tally, testkit.Patience))
+		h.start(nil)
 	}
 	stop()
 	if at := h.kill(); at != "" {
@@ -134,16 +133,27 @@ func TestKilledAtRandom(t *testing.T) {
 		tally, len(batches), bytes, len(batches)-len(published(batches)), f.overHTTP, f.inStore)
 }
 
-// killSomehow kills the service: at any moment, or at a write of the state that was met least
-// often, if it comes within a second. It returns that write, or "".
+// killSomehow kills the service: at any moment, or as killAtWrite, if the write comes within a
+// second. It returns the write, or "".
 func (h *installation) killSomehow(t *tally) string {
 	random := testkit.Random(h.t)
 	wait := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
 	if random.IntN(2) > 0 {
-		least, _ := t.least()
-		h.doom(pick(h.t, states[least].deaths))
-		wait = time.Second
+		return h.killAtWrite(t, time.Second)
 	}
+	return h.killWithin(wait)
+}
+
+// killAtWrite kills the service at a write of the state that was met least often, or when that does
+// not come within the wait. It returns the write, or "".
+func (h *installation) killAtWrite(t *tally, wait time.Duration) string {
+	least, _ := t.least()
+	h.doom(pick(h.t, states[least].deaths))
+	return h.killWithin(wait)
+}
+
+// killWithin waits for the service to kill itself, and kills it if it has not.
+func (h *installation) killWithin(wait time.Duration) string {
 	select {
 	case at := <-h.died:
 		h.died <- at

@@ -118,10 +118,36 @@ func boundaries() (names []string) {
 	return names
 }
 
+// boundaryCase is a death at a row's write, before or after it, with accepted batches in the
+// directory or in the store.
+type boundaryCase struct {
+	row
+	when, accepted string
+}
+
+// boundaryCases returns all cases of the table, by scenario in the table's order.
+func boundaryCases() (all [][]boundaryCase) {
+	at := map[string]int{}
+	for _, r := range table {
+		if _, ok := at[r.scenario.name]; !ok {
+			at[r.scenario.name] = len(all)
+			all = append(all, nil)
+		}
+		of := &all[at[r.scenario.name]]
+		for _, when := range []string{"before", "after"} {
+			*of = append(*of, boundaryCase{r, when, "directory"})
+			if strings.HasPrefix(r.write, "ingest/") {
+				*of = append(*of, boundaryCase{r, when, "store"})
+			}
+		}
+	}
+	return all
+}
+
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
 // the robot go on, and checks the end. The writes of ingest are tried with accepted batches in the
-// directory and in the store. The long form takes each of these cases, by default it is one in
-// eight, and in a short test one in thirty.
+// directory and in the store. The long form, which CI runs too, takes each of these cases. By
+// default it is one of each scenario, and in a short test one of every third scenario, at random.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -143,31 +169,25 @@ func TestEveryBoundary(t *testing.T) {
 	seed.add(waseda.Name, 2)
 	seed.fetchList(waseda)
 	seed.kill()
-	every := testkit.Size(8, 1)
-	if testing.Short() {
-		every = 30
-	}
-	cases := 0
-	for _, r := range table {
-		for _, when := range []string{"before", "after"} {
-			for _, accepted := range []string{"directory", "store"} {
-				if accepted == "store" && !strings.HasPrefix(r.write, "ingest/") {
-					continue
-				}
-				if cases++; (cases+cases/every)%every != 0 { // before and after, directory and store by turns
-					continue
-				}
-				t.Run(fmt.Sprintf("%s %s %d %s %s", when, r.write, r.nth, r.scenario.name, accepted), func(t *testing.T) {
-					t.Parallel()
-					s := &trial{installation: newInstallation(t, seed.data), robot: waseda, spool: newSpool(t), scenario: r.scenario}
-					s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
-					s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
-					maps.Copy(s.settings, r.scenario.settings)
-					s.settings["uploads.accepted"] = accepted
-					r.scenario.act(s)
-					r.scenario.end(s, sheaf)
-				})
-			}
+	for n, cases := range boundaryCases() {
+		switch {
+		case testkit.Full():
+		case testing.Short() && n%3 > 0:
+			continue
+		default:
+			cases = []boundaryCase{pick(t, cases)}
+		}
+		for _, c := range cases {
+			t.Run(fmt.Sprintf("%s %s %d %s %s", c.when, c.write, c.nth, c.scenario.name, c.accepted), func(t *testing.T) {
+				t.Parallel()
+				s := &trial{installation: newInstallation(t, seed.data), robot: waseda, spool: newSpool(t), scenario: c.scenario}
+				s.die = &death{Write: c.write, When: c.when, Nth: c.nth, Since: c.since}
+				s.state = map[string]wire.State{"before": c.before, "after": c.after}[c.when]
+				maps.Copy(s.settings, c.scenario.settings)
+				s.settings["uploads.accepted"] = c.accepted
+				c.scenario.act(s)
+				c.scenario.end(s, sheaf)
+			})
 		}
 	}
 }
