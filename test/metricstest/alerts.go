@@ -74,9 +74,15 @@ type object map[string]any // of YAML
 // runs promtool, which simulates the time of the scenes.
 func Tell(t testing.TB, stories ...Story) {
 	t.Helper()
+	watched := make(map[string]bool) // metrics of the alerts' expressions: no other sets one off
+	for _, a := range Alerts(t) {
+		for _, selected := range Selector.FindAllStringSubmatch(a.Expr, -1) {
+			watched[selected[1]] = true
+		}
+	}
 	var tests []object
 	for _, s := range stories {
-		tests = append(tests, s.test())
+		tests = append(tests, s.test(watched))
 	}
 	text, err := yaml.Marshal(object{"rule_files": []string{rules(t)}, "evaluation_interval": "1m", "tests": tests})
 	testkit.Must(t, err)
@@ -85,8 +91,8 @@ func Tell(t testing.TB, stories ...Story) {
 	testkit.Run(t, dir, testkit.Tool(t, "promtool"), "test", "rules", "test.yml")
 }
 
-// test returns a story as one of promtool's tests.
-func (s *Story) test() object {
+// test returns a story, with the series of the watched metrics, as one of promtool's tests.
+func (s *Story) test(watched map[string]bool) object {
 	var wanted []object
 	minutes := 0
 	for _, scene := range s.Scenes {
@@ -102,15 +108,15 @@ func (s *Story) test() object {
 		}
 		wanted = append(wanted, object{"expr": firing, "eval_time": fmt.Sprintf("%dm", minutes-1), "exp_samples": want})
 	}
-	return object{"name": s.Name, "interval": "1m", "input_series": s.input(), "promql_expr_test": wanted}
+	return object{"name": s.Name, "interval": "1m", "input_series": s.input(watched), "promql_expr_test": wanted}
 }
 
-// input returns the story's series as promtool reads them.
-func (s *Story) input() (input []object) {
+// input returns the story's series of the watched metrics as promtool reads them.
+func (s *Story) input(watched map[string]bool) (input []object) {
 	names := make(map[string]bool)
 	for _, scene := range s.Scenes {
 		for name, family := range scene.Metrics {
-			if strings.HasPrefix(name, "sheaf_") && family.Type != "histogram" {
+			if watched[name] && family.Type != "histogram" {
 				names[name] = true
 			}
 		}
