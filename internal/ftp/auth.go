@@ -20,77 +20,72 @@ type authenticator struct {
 }
 
 // auth answers AUTH. It begins TLS below goftp, which does not know of TLS.
-func (a *authenticator) auth(arg string) {
+func (a *authenticator) auth(arg string) error {
 	switch strings.ToUpper(strings.TrimSpace(arg)) {
 	case "TLS", "TLS-C", "SSL":
 	default:
-		a.d.reply(504, "Only AUTH TLS is known")
-		return
+		return refuse(504, "Only AUTH TLS is known")
 	}
 	switch {
 	case a.server.cfg.TLS == nil:
-		a.d.reply(502, "There is no TLS on this service")
-		return
+		return refuse(502, "There is no TLS on this service")
 	case a.d.control.Encrypted(), a.tree.session != nil:
-		a.d.reply(503, "AUTH comes once, before the login")
-		return
+		return refuse(503, "AUTH comes once, before the login")
 	case a.d.control.Pipelined():
 		// Commands that came in clear text right behind AUTH would count as encrypted.
-		a.d.control.Goodbye(503, "Commands sent ahead of TLS")
-		return
+		a.d.control.HangUp()
+		return refuse(503, "Commands sent ahead of TLS")
 	}
 	a.d.reply(234, "Begin TLS")
 	secure, err := Handshake(a.d.ctx, a.d.control.Conn, a.server.cfg.TLS)
 	if err != nil {
 		a.d.log.InfoContext(a.d.ctx, "ftp: TLS handshake failed", "err", err)
 		a.d.control.HangUp()
-		return
+		return nil
 	}
 	a.d.control.StartTLS(secure)
 	a.name = "" // the name came in clear text
+	return nil
 }
 
 // pbsz answers PBSZ: TLS needs no buffer size.
-func (a *authenticator) pbsz(string) {
+func (a *authenticator) pbsz(string) error {
 	if !a.d.control.Encrypted() {
-		a.d.reply(503, "AUTH TLS comes first")
-		return
+		return refuse(503, "AUTH TLS comes first")
 	}
-	a.d.reply(200, "PBSZ=0")
+	return a.d.reply(200, "PBSZ=0")
 }
 
 // user answers USER. It keeps the name for PASS.
-func (a *authenticator) user(name string) {
+func (a *authenticator) user(name string) error {
 	switch {
 	case a.tree.session != nil:
-		a.d.reply(503, "You are logged in already")
+		return refuse(503, "You are logged in already")
 	case a.server.cfg.RequireTLS && !a.d.control.Encrypted():
-		a.d.reply(530, "Send AUTH TLS first: passwords in clear text are refused here")
-	case a.d.printable(name):
-		a.name = name
-		a.d.reply(331, "User name ok, password required")
+		return refuse(530, "Send AUTH TLS first: passwords in clear text are refused here")
 	}
+	if err := printable(name); err != nil {
+		return err
+	}
+	a.name = name
+	return a.d.reply(331, "User name ok, password required")
 }
 
 // pass answers PASS. It begins the session.
-func (a *authenticator) pass(password string) {
+func (a *authenticator) pass(password string) error {
 	switch {
 	case a.tree.session != nil:
-		a.d.reply(503, "You are logged in already")
-		return
+		return refuse(503, "You are logged in already")
 	case a.name == "":
-		a.d.reply(503, "USER comes first")
-		return
+		return refuse(503, "USER comes first")
 	}
 	session, err := a.server.handler.Login(a.d.session, a.name, password, a.d.control.Conn.RemoteAddr())
 	if err != nil {
-		a.refuse(fmt.Errorf("login of %s: %w", a.name, err))
-		return
+		return a.failed(err)
 	}
 	if full := a.server.registry.login(a.place, a.name); full != nil {
 		session.Close()
-		a.d.control.Goodbye(full.Code, full.Msg)
-		return
+		return full
 	}
 	a.tree.session, a.tree.user = session, a.name
 	a.d.control.LoggedIn()
@@ -100,17 +95,19 @@ func (a *authenticator) pass(password string) {
 	}
 	a.d.reply(230, "Password ok, continue")
 	a.d.log.DebugContext(a.d.ctx, "ftp: logged in")
+	return nil
 }
 
-// refuse answers a failed login. After maxTries it hangs up; failures with a code below 500 do not
-// count.
-func (a *authenticator) refuse(err error) {
+// failed counts a failed login, and returns the error to answer. After maxTries it hangs up;
+// failures with a code below 500 do not count.
+func (a *authenticator) failed(err error) error {
 	if answer, ok := errors.AsType[*Error](err); !ok || answer.Code >= 500 {
 		a.tries++
 	}
-	a.d.fail(err)
 	if a.tries >= maxTries {
 		a.d.control.HangUp()
 	}
+	err = fmt.Errorf("login of %s: %w", a.name, err)
 	a.name = ""
+	return err
 }

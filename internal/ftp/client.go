@@ -112,8 +112,10 @@ type dialogue struct {
 	dataTimeout time.Duration
 }
 
-func (d *dialogue) reply(code int, format string, args ...any) {
+// reply sends a reply. It returns nil, so that a command can end with it.
+func (d *dialogue) reply(code int, format string, args ...any) error {
 	d.control.Reply(code, fmt.Sprintf(format, args...))
+	return nil
 }
 
 // begin begins a command. The command's log lines have the session's ID and the command's number.
@@ -156,11 +158,15 @@ func (d *dialogue) fail(err error) {
 	}
 }
 
-// printable reports whether an argument has no control characters; otherwise it replies 501.
-func (d *dialogue) printable(arg string) bool {
-	ok := Printable(arg) == arg
-	if !ok {
-		d.reply(501, "Names have no control characters here")
+// refuse returns the error for a command that is answered with this code and text.
+func refuse(code int, format string, args ...any) error {
+	return &Error{code, fmt.Sprintf(format, args...)}
+}
+
+// printable returns an error unless an argument has no control characters.
+func printable(arg string) error {
+	if Printable(arg) != arg {
+		return refuse(501, "Names have no control characters here")
 	}
-	return ok
+	return nil
 }

@@ -14,7 +14,7 @@ type command struct {
 	name  string
 	login bool // only after a login
 	arg   bool // needs an argument
-	run   func(c *client, arg string)
+	run   func(c *client, arg string) error
 }
 
 // IsExtend is only for goftp's FEAT, which is replaced.
@@ -26,8 +26,8 @@ func (command) RequireParam() bool { return false }
 // RequireAuth is false: goftp does not know of the login.
 func (command) RequireAuth() bool { return false }
 
-// Execute runs the command. It logs and answers a panic: goftp would recover from it too, but leave
-// the client waiting.
+// Execute runs the command, and answers its error. It logs and answers a panic: goftp would recover
+// from it too, but leave the client waiting.
 func (k command) Execute(s *goftp.Session, arg string) {
 	c := clientOf(s)
 	c.dialogue.begin(k.name, arg)
@@ -37,13 +37,17 @@ func (k command) Execute(s *goftp.Session, arg string) {
 			c.dialogue.reply(451, "Local error; try again later")
 		}
 	}()
+	var err error
 	switch {
 	case k.login && c.tree.session == nil:
-		c.dialogue.reply(530, "Log in first")
+		err = refuse(530, "Log in first")
 	case k.arg && arg == "":
-		c.dialogue.reply(501, "The command needs an argument")
+		err = refuse(501, "The command needs an argument")
 	default:
-		k.run(c, arg)
+		err = k.run(c, arg)
+	}
+	if err != nil {
+		c.dialogue.fail(err)
 	}
 }
 
@@ -61,28 +65,28 @@ const (
 
 // commandTable returns all commands by name, for goftp.
 func commandTable() map[string]goftp.Command {
-	run := make(map[string]func(*client, string))
-	add(run, func(c *client) *authenticator { return c.authenticator }, map[string]func(*authenticator, string){
+	run := make(map[string]func(*client, string) error)
+	add(run, func(c *client) *authenticator { return c.authenticator }, map[string]func(*authenticator, string) error{
 		"AUTH": (*authenticator).auth, "PBSZ": (*authenticator).pbsz, "USER": (*authenticator).user, "PASS": (*authenticator).pass,
 	})
-	add(run, func(c *client) *info { return c.info }, map[string]func(*info, string){
+	add(run, func(c *client) *info { return c.info }, map[string]func(*info, string) error{
 		"FEAT": (*info).feat, "HELP": (*info).help, "SYST": (*info).syst, "OPTS": (*info).opts, "CLNT": (*info).clnt,
 		"STAT": (*info).stat, "TYPE": (*info).typ, "MODE": (*info).mode, "STRU": (*info).stru,
 	})
-	add(run, func(c *client) *tree { return c.tree }, map[string]func(*tree, string){
+	add(run, func(c *client) *tree { return c.tree }, map[string]func(*tree, string) error{
 		"CWD": (*tree).cwd, "XCWD": (*tree).cwd, "CDUP": (*tree).cdup, "XCUP": (*tree).cdup,
 		"PWD": (*tree).pwd, "XPWD": (*tree).pwd, "ALLO": (*tree).allo,
 		"MLST": (*tree).mlst, "SIZE": (*tree).size, "MDTM": (*tree).mdtm, "HASH": (*tree).hash, "XSHA256": (*tree).xsha256,
 	})
-	add(run, func(c *client) *ports { return c.ports }, map[string]func(*ports, string){
+	add(run, func(c *client) *ports { return c.ports }, map[string]func(*ports, string) error{
 		"PROT": (*ports).prot, "PASV": (*ports).pasv, "EPSV": (*ports).epsv, "PORT": (*ports).port, "EPRT": (*ports).eprt,
 	})
-	add(run, func(c *client) *transfers { return c.transfers }, map[string]func(*transfers, string){
+	add(run, func(c *client) *transfers { return c.transfers }, map[string]func(*transfers, string) error{
 		"RETR": (*transfers).retr, "STOR": (*transfers).stor, "APPE": (*transfers).appe, "REST": (*transfers).setRest,
 		"ABOR": (*transfers).abor, "LIST": (*transfers).list, "NLST": (*transfers).nlst, "MLSD": (*transfers).mlsd,
 	})
 	for name := range strings.FieldsSeq(refused) {
-		run[name] = func(c *client, _ string) { c.dialogue.reply(502, "%s is not supported here", name) }
+		run[name] = func(*client, string) error { return refuse(502, "%s is not supported here", name) }
 	}
 	stock := goftp.DefaultCommands()
 	table := map[string]goftp.Command{"QUIT": stock["QUIT"], "NOOP": stock["NOOP"]}
@@ -93,9 +97,9 @@ func commandTable() map[string]goftp.Command {
 }
 
 // add adds the commands of one part of a client.
-func add[Part any](to map[string]func(*client, string), part func(*client) *Part, commands map[string]func(*Part, string)) {
+func add[Part any](to map[string]func(*client, string) error, part func(*client) *Part, commands map[string]func(*Part, string) error) {
 	for name, run := range commands {
-		to[name] = func(c *client, arg string) { run(part(c), arg) }
+		to[name] = func(c *client, arg string) error { return run(part(c), arg) }
 	}
 }
 
@@ -111,19 +115,19 @@ type info struct {
 }
 
 // feat answers FEAT with the features that the client can use now.
-func (i *info) feat(string) {
+func (i *info) feat(string) error {
 	features := []string{"Features:"}
 	if i.cfg.TLS != nil {
 		features = append(features, "AUTH TLS", "PBSZ", "PROT")
 	}
 	features = append(features, "EPRT", "EPSV", "HASH SHA-256*", "MDTM", "MLST "+i.tree.facts.feature(),
 		"REST STREAM", "SIZE", "TVFS", "UTF8", "XSHA256", "End")
-	i.d.reply(211, "%s", strings.Join(features, "\n"))
+	return i.d.reply(211, "%s", strings.Join(features, "\n"))
 }
 
 // help answers HELP with the names of the commands.
-func (i *info) help(string) {
-	i.d.reply(214, `Commands:
+func (i *info) help(string) error {
+	return i.d.reply(214, `Commands:
 ABOR ALLO APPE AUTH CDUP CLNT CWD EPRT EPSV FEAT HASH HELP LIST MDTM MLSD
 MLST MODE NLST NOOP OPTS PASS PASV PBSZ PORT PROT PWD QUIT REST RETR SIZE
 STAT STOR STRU SYST TYPE USER XCUP XCWD XPWD XSHA256
@@ -131,56 +135,52 @@ End`)
 }
 
 // opts answers OPTS for UTF8, MLST and HASH.
-func (i *info) opts(arg string) {
+func (i *info) opts(arg string) error {
 	name, value, _ := strings.Cut(strings.ToUpper(arg), " ")
 	value = strings.TrimSpace(value)
 	switch {
 	case (name == "UTF8" || name == "UTF-8") && (value == "" || value == "ON"):
-		i.d.reply(200, "Names are in UTF-8")
+		return i.d.reply(200, "Names are in UTF-8")
 	case name == "MLST":
 		i.tree.facts = parseFacts(value)
-		i.d.reply(200, "MLST OPTS %s", i.tree.facts)
+		return i.d.reply(200, "MLST OPTS %s", i.tree.facts)
 	case name == "HASH" && (value == "" || value == "SHA-256"):
-		i.d.reply(200, "SHA-256")
-	default:
-		i.d.reply(501, "There is no such option")
+		return i.d.reply(200, "SHA-256")
 	}
+	return refuse(501, "There is no such option")
 }
 
-func (i *info) syst(string) { i.d.reply(215, "UNIX Type: L8") }
-func (i *info) clnt(string) { i.d.reply(200, "Noted") }
+func (i *info) syst(string) error { return i.d.reply(215, "UNIX Type: L8") }
+func (i *info) clnt(string) error { return i.d.reply(200, "Noted") }
 
 // stat answers STAT. It refuses STAT of a file, for which there are MLST and LIST.
-func (i *info) stat(arg string) {
+func (i *info) stat(arg string) error {
 	switch {
 	case arg != "":
-		i.d.reply(504, "Use MLST or LIST")
+		return refuse(504, "Use MLST or LIST")
 	case i.tree.session == nil:
-		i.d.reply(211, "Not logged in")
-	default:
-		i.d.reply(211, "Logged in as %s; files travel unchanged in stream mode", i.tree.user)
+		return i.d.reply(211, "Not logged in")
 	}
+	return i.d.reply(211, "Logged in as %s; files travel unchanged in stream mode", i.tree.user)
 }
 
 // typ answers TYPE. Files are never translated, whatever the type.
-func (i *info) typ(arg string) {
+func (i *info) typ(arg string) error {
 	switch strings.ToUpper(strings.TrimSpace(arg)) {
 	case "I", "L 8":
-		i.d.reply(200, "Type is binary")
+		return i.d.reply(200, "Type is binary")
 	case "A", "A N":
-		i.d.reply(200, "Type is ASCII for listings; files travel unchanged")
-	default:
-		i.d.reply(504, "Only types I and A are known")
+		return i.d.reply(200, "Type is ASCII for listings; files travel unchanged")
 	}
+	return refuse(504, "Only types I and A are known")
 }
 
-func (i *info) mode(arg string) { i.only("S", "Mode is stream", arg) }
-func (i *info) stru(arg string) { i.only("F", "Structure is file", arg) }
+func (i *info) mode(arg string) error { return i.only("S", "Mode is stream", arg) }
+func (i *info) stru(arg string) error { return i.only("F", "Structure is file", arg) }
 
-func (i *info) only(value, answer, arg string) {
-	if strings.EqualFold(strings.TrimSpace(arg), value) {
-		i.d.reply(200, "%s", answer)
-	} else {
-		i.d.reply(504, "Only %s is known", value)
+func (i *info) only(value, answer, arg string) error {
+	if !strings.EqualFold(strings.TrimSpace(arg), value) {
+		return refuse(504, "Only %s is known", value)
 	}
+	return i.d.reply(200, "%s", answer)
 }

@@ -16,36 +16,37 @@ const listBuffer = 32 << 10 // bytes of a listing that are held
 type lineFormat func(b []byte, e Entry) []byte
 
 // list answers LIST. It ignores flags of ls.
-func (t *transfers) list(arg string) {
+func (t *transfers) list(arg string) error {
 	now := time.Now()
-	t.enumerate(withoutFlags(arg), func(b []byte, e Entry) []byte { return appendLong(b, e, now) })
+	return t.enumerate(withoutFlags(arg), func(b []byte, e Entry) []byte { return appendLong(b, e, now) })
 }
 
 // nlst answers NLST, with names alone.
-func (t *transfers) nlst(arg string) {
+func (t *transfers) nlst(arg string) error {
 	arg = withoutFlags(arg)
 	prefix := ""
 	if dir, last := path.Split(arg); isPattern(last) {
 		prefix = dir // names have the directory before them, as a shell expands a pattern
 	}
-	t.enumerate(arg, func(b []byte, e Entry) []byte {
+	return t.enumerate(arg, func(b []byte, e Entry) []byte {
 		b = append(append(b, prefix...), Printable(e.Name)...)
 		return append(b, '\r', '\n')
 	})
 }
 
 // mlsd answers MLSD, for directories alone.
-func (t *transfers) mlsd(arg string) {
-	switch dir, e, ok := t.stat(arg); {
-	case !ok:
+func (t *transfers) mlsd(arg string) error {
+	dir, e, err := t.stat(arg)
+	switch {
+	case err != nil:
+		return err
 	case !e.Dir:
-		t.d.reply(501, "%s is not a directory", dir)
-	default:
-		chosen := t.tree.facts
-		t.sendDir(dir, "", func(b []byte, e Entry) []byte {
-			return append(append(chosen.append(b, e), Printable(e.Name)...), '\r', '\n')
-		})
+		return refuse(501, "%s is not a directory", dir)
 	}
+	chosen := t.tree.facts
+	return t.sendDir(dir, "", func(b []byte, e Entry) []byte {
+		return append(append(chosen.append(b, e), Printable(e.Name)...), '\r', '\n')
+	})
 }
 
 // withoutFlags removes flags of ls, which clients send as in "LIST -la dir".
@@ -65,34 +66,32 @@ func isPattern(name string) bool { return strings.ContainsAny(name, `*?[`) }
 
 // enumerate lists a directory, a file, or, if the path's last element is a pattern, the entries
 // that match it.
-func (t *transfers) enumerate(arg string, line lineFormat) {
-	name, ok := t.path(arg)
-	if !ok {
-		return
+func (t *transfers) enumerate(arg string, line lineFormat) error {
+	name, err := t.path(arg)
+	if err != nil {
+		return err
 	}
 	pattern := ""
 	e, err := t.tree.session.Stat(t.d.ctx, name)
 	if last := path.Base(name); err != nil && isPattern(last) {
 		if _, bad := path.Match(last, ""); bad != nil {
-			t.d.reply(501, "The pattern is malformed")
-			return
+			return refuse(501, "The pattern is malformed")
 		}
 		name, pattern = path.Dir(name), last
 		e, err = t.tree.session.Stat(t.d.ctx, name)
 	}
 	switch {
 	case err != nil:
-		t.d.fail(err)
+		return err
 	case e.Dir:
-		t.sendDir(name, pattern, line)
+		return t.sendDir(name, pattern, line)
 	case pattern != "":
-		t.d.reply(550, "%s is not a directory", name)
-	default:
-		e.Name = path.Base(name)
-		t.sendEntries(name, line, func(context.Context) iter.Seq2[Entry, error] {
-			return func(yield func(Entry, error) bool) { yield(e, nil) }
-		})
+		return refuse(550, "%s is not a directory", name)
 	}
+	e.Name = path.Base(name)
+	return t.sendEntries(name, line, func(context.Context) iter.Seq2[Entry, error] {
+		return func(yield func(Entry, error) bool) { yield(e, nil) }
+	})
 }
 
 // matching returns the entries whose names match the pattern; "" matches all.
@@ -110,15 +109,15 @@ func matching(entries iter.Seq2[Entry, error], pattern string) iter.Seq2[Entry, 
 }
 
 // sendDir sends the entries of a directory that match the pattern.
-func (t *transfers) sendDir(dir, pattern string, line lineFormat) {
-	t.sendEntries(dir, line, func(ctx context.Context) iter.Seq2[Entry, error] {
+func (t *transfers) sendDir(dir, pattern string, line lineFormat) error {
+	return t.sendEntries(dir, line, func(ctx context.Context) iter.Seq2[Entry, error] {
 		return matching(t.tree.session.List(ctx, dir), pattern)
 	})
 }
 
 // sendEntries makes a listing and sends it piece by piece. It holds only listBuffer bytes in
 // memory.
-func (t *transfers) sendEntries(name string, line lineFormat, entries func(context.Context) iter.Seq2[Entry, error]) {
+func (t *transfers) sendEntries(name string, line lineFormat, entries func(context.Context) iter.Seq2[Entry, error]) error {
 	t.rest = 0
 	transfer := t.begin("", "")
 	defer transfer.end()
@@ -134,7 +133,10 @@ func (t *transfers) sendEntries(name string, line lineFormat, entries func(conte
 		}
 		return w.Flush()
 	})
-	t.reply(err, "End of list")
+	if err != nil {
+		return err
+	}
+	return t.d.reply(226, "End of list")
 }
 
 // facts is a set of the facts of MLST and MLSD (RFC 3659).

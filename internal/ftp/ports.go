@@ -29,23 +29,22 @@ type ports struct {
 }
 
 // prot answers PROT, which says whether data connections are encrypted.
-func (p *ports) prot(arg string) {
+func (p *ports) prot(arg string) error {
 	switch level := strings.ToUpper(strings.TrimSpace(arg)); {
 	case !p.d.control.Encrypted():
-		p.d.reply(503, "AUTH TLS comes first")
+		return refuse(503, "AUTH TLS comes first")
 	case level == "P":
 		p.private = true
-		p.d.reply(200, "Data channels are encrypted")
+		return p.d.reply(200, "Data channels are encrypted")
 	case level == "C" && (p.cfg.RequireTLS || p.implicit):
-		p.d.reply(534, "Data channels must be encrypted here")
+		return refuse(534, "Data channels must be encrypted here")
 	case level == "C":
 		p.private = false
-		p.d.reply(200, "Data channels are in clear text")
+		return p.d.reply(200, "Data channels are in clear text")
 	case level == "S", level == "E":
-		p.d.reply(536, "Only PROT P and PROT C are known")
-	default:
-		p.d.reply(504, "Only PROT P and PROT C are known")
+		return refuse(536, "Only PROT P and PROT C are known")
 	}
+	return refuse(504, "Only PROT P and PROT C are known")
 }
 
 // count counts a data connection if it is encrypted or has resumed a TLS session.
@@ -59,32 +58,31 @@ func (p *ports) count(c *dataConn) {
 }
 
 // pasv answers PASV, which only IPv4 has.
-func (p *ports) pasv(string) {
+func (p *ports) pasv(string) error {
 	if p.onlyEPSV {
-		p.d.reply(503, "After EPSV ALL there is only EPSV")
-		return
+		return refuse(503, "After EPSV ALL there is only EPSV")
 	}
 	ip := p.cfg.PublicIP.Unmap()
 	if !ip.IsValid() {
 		ip = peer.Local(p.d.control.Conn)
 	}
 	if !ip.Is4() {
-		p.d.reply(425, "PASV is for IPv4; use EPSV")
-		return
+		return refuse(425, "PASV is for IPv4; use EPSV")
 	}
 	if ip.IsLoopback() && !p.client.IsLoopback() { // the client came through a proxy
 		p.d.log.WarnContext(p.d.ctx, "ftp: the address for PASV is not known behind this proxy: set public")
-		p.d.reply(425, "This server does not know its address for PASV; use EPSV")
-		return
+		return refuse(425, "This server does not know its address for PASV; use EPSV")
 	}
-	if port, ok := p.listen(); ok {
-		a := ip.As4()
-		p.d.reply(227, "Entering Passive Mode (%d,%d,%d,%d,%d,%d)", a[0], a[1], a[2], a[3], port>>8, port&255)
+	port, err := p.listen()
+	if err != nil {
+		return err
 	}
+	a := ip.As4()
+	return p.d.reply(227, "Entering Passive Mode (%d,%d,%d,%d,%d,%d)", a[0], a[1], a[2], a[3], port>>8, port&255)
 }
 
 // epsv answers EPSV (RFC 2428), for the protocol that the client uses, IPv4 or IPv6.
-func (p *ports) epsv(arg string) {
+func (p *ports) epsv(arg string) error {
 	family := "2"
 	if p.client.Is4() {
 		family = "1"
@@ -92,32 +90,31 @@ func (p *ports) epsv(arg string) {
 	switch strings.ToUpper(strings.TrimSpace(arg)) {
 	case "ALL":
 		p.onlyEPSV = true
-		p.d.reply(200, "Only EPSV from now on")
+		return p.d.reply(200, "Only EPSV from now on")
 	case "", family:
-		if port, ok := p.listen(); ok {
-			p.d.reply(229, "Entering Extended Passive Mode (|||%d|)", port)
+		port, err := p.listen()
+		if err != nil {
+			return err
 		}
-	default:
-		p.d.reply(522, "Network protocol not supported, use (%s)", family)
+		return p.d.reply(229, "Entering Extended Passive Mode (|||%d|)", port)
 	}
+	return refuse(522, "Network protocol not supported, use (%s)", family)
 }
 
-// listen opens a port for a passive data connection, on the address that the client has reached. If
-// it cannot, it tells the client.
-func (p *ports) listen() (port int, ok bool) {
+// listen opens a port for a passive data connection, on the address that the client has reached.
+func (p *ports) listen() (port int, err error) {
 	p.drop()
 	l, err := p.passive.listen(peer.Local(p.d.control.Conn))
 	if err != nil {
 		p.d.log.WarnContext(p.d.ctx, "ftp: cannot open a passive data channel", "err", err)
-		p.d.reply(425, "No port is free for a data connection; try again")
-		return 0, false
+		return 0, refuse(425, "No port is free for a data connection; try again")
 	}
 	p.channel = passive(l, p.client, p.cfg.Proxies, p.cfg.DataTimeout)
-	return l.Addr().(*net.TCPAddr).Port, true
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // port answers PORT: h1,h2,h3,h4,p1,p2, the address and the port in bytes.
-func (p *ports) port(arg string) {
+func (p *ports) port(arg string) error {
 	var b [6]byte
 	parts := strings.Split(strings.TrimSpace(arg), ",")
 	ok := len(parts) == len(b)
@@ -126,45 +123,40 @@ func (p *ports) port(arg string) {
 		b[i], ok = byte(n), err == nil
 	}
 	if !ok {
-		p.d.reply(501, "PORT takes h1,h2,h3,h4,p1,p2")
-		return
+		return refuse(501, "PORT takes h1,h2,h3,h4,p1,p2")
 	}
-	p.connectTo(netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[:4])), uint16(b[4])<<8|uint16(b[5])))
+	return p.connectTo(netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[:4])), uint16(b[4])<<8|uint16(b[5])))
 }
 
 // eprt answers EPRT (RFC 2428): |family|address|port|, with any delimiter.
-func (p *ports) eprt(arg string) {
+func (p *ports) eprt(arg string) error {
 	parts := strings.Split(arg, arg[:1])
 	if len(parts) != 5 {
-		p.d.reply(501, "EPRT takes |family|address|port|")
-		return
+		return refuse(501, "EPRT takes |family|address|port|")
 	}
 	if parts[1] != "1" && parts[1] != "2" {
-		p.d.reply(522, "Network protocol not supported, use (1,2)")
-		return
+		return refuse(522, "Network protocol not supported, use (1,2)")
 	}
 	ip, err := netip.ParseAddr(parts[2])
 	port, err2 := strconv.ParseUint(parts[3], 10, 16)
 	if err != nil || err2 != nil || ip.Is4() != (parts[1] == "1") {
-		p.d.reply(501, "EPRT takes |family|address|port|")
-		return
+		return refuse(501, "EPRT takes |family|address|port|")
 	}
-	p.connectTo(netip.AddrPortFrom(ip.Unmap(), uint16(port)))
+	return p.connectTo(netip.AddrPortFrom(ip.Unmap(), uint16(port)))
 }
 
 // connectTo chooses an active data connection. It accepts only the client's own address, and no
 // port of a system service, so that nobody can use the server to reach others.
-func (p *ports) connectTo(to netip.AddrPort) {
+func (p *ports) connectTo(to netip.AddrPort) error {
 	switch {
 	case p.onlyEPSV:
-		p.d.reply(503, "After EPSV ALL there is only EPSV")
+		return refuse(503, "After EPSV ALL there is only EPSV")
 	case to.Addr() != p.client || to.Port() < 1024:
-		p.d.reply(504, "Data connections go to your own address only, and to ports from 1024 on")
-	default:
-		p.drop()
-		p.channel = active(peer.Local(p.d.control.Conn), to, p.cfg.DataTimeout)
-		p.d.reply(200, "Data connections go to %v", to)
+		return refuse(504, "Data connections go to your own address only, and to ports from 1024 on")
 	}
+	p.drop()
+	p.channel = active(peer.Local(p.d.control.Conn), to, p.cfg.DataTimeout)
+	return p.d.reply(200, "Data connections go to %v", to)
 }
 
 // drop gives up the data connection that was chosen.
@@ -175,18 +167,15 @@ func (p *ports) drop() {
 	}
 }
 
-// ready reports whether a data connection is chosen, and encrypted if it must be. If not, it tells
-// the client.
-func (p *ports) ready() bool {
+// ready returns an error unless a data connection is chosen, and encrypted if it must be.
+func (p *ports) ready() error {
 	switch {
 	case p.cfg.RequireTLS && !p.private:
-		p.d.reply(521, "Data connections must be encrypted here: send PBSZ 0 and PROT P first")
+		return refuse(521, "Data connections must be encrypted here: send PBSZ 0 and PROT P first")
 	case p.channel == nil:
-		p.d.reply(425, "Use PASV or EPSV first")
-	default:
-		return true
+		return refuse(425, "Use PASV or EPSV first")
 	}
-	return false
+	return nil
 }
 
 // take returns the chosen data connection, for one use. tlsConfig is nil if the connection is not

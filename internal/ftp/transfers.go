@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,68 +32,54 @@ func (t *transfers) takeRest() int64 {
 }
 
 // setRest answers REST: it keeps the offset for the next transfer.
-func (t *transfers) setRest(arg string) {
+func (t *transfers) setRest(arg string) error {
 	n, err := strconv.ParseUint(arg, 10, 63)
 	if err != nil {
-		t.d.reply(501, "REST takes an offset in bytes")
-		return
+		return refuse(501, "REST takes an offset in bytes")
 	}
 	t.rest = int64(n)
-	t.d.reply(350, "The next transfer starts at byte %d", n)
+	return t.d.reply(350, "The next transfer starts at byte %d", n)
 }
 
 // abor answers ABOR. If the ABOR ended a transfer, the transfer's reply has been sent before.
-func (t *transfers) abor(string) {
+func (t *transfers) abor(string) error {
 	t.ports.drop()
 	t.rest = 0
-	t.d.reply(226, "No transfer is running any more")
+	return t.d.reply(226, "No transfer is running any more")
 }
 
-// path returns the absolute path that an argument names, if a data connection is chosen. If it
-// returns false, it has told the client why.
-func (t *transfers) path(arg string) (path string, ok bool) {
-	path, ok = t.tree.path(arg)
-	return path, ok && t.ports.ready()
+// path returns the absolute path that an argument names, if a data connection is chosen.
+func (t *transfers) path(arg string) (string, error) {
+	path, err := t.tree.path(arg)
+	return path, cmp.Or(err, t.ports.ready())
 }
 
 // stat is like path, but also returns the entry at the path.
-func (t *transfers) stat(arg string) (path string, e Entry, ok bool) {
-	if path, ok = t.path(arg); ok {
-		e, ok = t.tree.statPath(path)
+func (t *transfers) stat(arg string) (path string, e Entry, err error) {
+	if path, err = t.path(arg); err == nil {
+		e, err = t.tree.session.Stat(t.d.ctx, path)
 	}
-	return path, e, ok
-}
-
-// reply answers a transfer that has ended.
-func (t *transfers) reply(err error, success string, args ...any) {
-	if err != nil {
-		t.d.fail(err)
-		return
-	}
-	t.d.reply(226, success, args...)
+	return path, e, err
 }
 
 // retr answers RETR. The size in its 150 reply comes from Stat, before the file is opened: by then,
 // a file of the latest versions may have been replaced.
-func (t *transfers) retr(arg string) {
+func (t *transfers) retr(arg string) error {
 	offset := t.takeRest()
-	path, e, ok := t.stat(arg)
+	path, e, err := t.stat(arg)
 	switch {
-	case !ok:
-		return
+	case err != nil:
+		return err
 	case e.Dir:
-		t.d.reply(550, "%s is a directory", path)
-		return
+		return refuse(550, "%s is a directory", path)
 	case offset > e.Size:
-		t.d.reply(554, "Byte %d lies beyond the end of the file, which has %d", offset, e.Size)
-		return
+		return refuse(554, "Byte %d lies beyond the end of the file, which has %d", offset, e.Size)
 	}
 	transfer := t.begin(Downloaded, path)
 	defer transfer.end()
 	f, err := t.tree.session.Open(transfer.ctx, path, offset)
 	if err != nil {
-		t.d.fail(err)
-		return
+		return err
 	}
 	defer f.Close()
 	var sent int64
@@ -101,7 +88,10 @@ func (t *transfers) retr(arg string) {
 		return err
 	})
 	transfer.record(sent, time.Since(transfer.begun), err)
-	t.reply(err, "Sent %d bytes", sent)
+	if err != nil {
+		return err
+	}
+	return t.d.reply(226, "Sent %d bytes", sent)
 }
 
 // send sends a file to its end, by sendfile(2) where that is possible.
@@ -133,32 +123,33 @@ func send(ctx context.Context, c *dataConn, f File) (sent int64, err error) {
 }
 
 // stor answers STOR, from the offset that REST has set.
-func (t *transfers) stor(arg string) { t.store(arg, t.takeRest()) }
+func (t *transfers) stor(arg string) error { return t.store(arg, t.takeRest()) }
 
 // appe answers APPE. It refuses an offset that REST has set.
-func (t *transfers) appe(arg string) {
+func (t *transfers) appe(arg string) error {
 	if t.takeRest() != 0 {
-		t.d.reply(503, "REST does not go with APPE; use STOR")
-		return
+		return refuse(503, "REST does not go with APPE; use STOR")
 	}
-	t.store(arg, Append)
+	return t.store(arg, Append)
 }
 
-func (t *transfers) store(arg string, offset int64) {
-	path, ok := t.path(arg)
-	if !ok {
-		return
+func (t *transfers) store(arg string, offset int64) error {
+	path, err := t.path(arg)
+	if err != nil {
+		return err
 	}
 	transfer := t.begin(Uploaded, path)
 	defer transfer.end()
 	up, err := t.tree.session.Create(transfer.ctx, path, offset)
 	if err != nil {
-		t.d.fail(err)
-		return
+		return err
 	}
 	got, took, err := transfer.receive(up)
 	transfer.record(got, took, err)
-	t.reply(err, "Received %d bytes", got)
+	if err != nil {
+		return err
+	}
+	return t.d.reply(226, "Received %d bytes", got)
 }
 
 const (

@@ -17,130 +17,124 @@ type tree struct {
 	facts   facts   // chosen by OPTS MLST
 }
 
-// path returns the absolute path that an argument names. If it returns false, it has told the
-// client why.
-func (t *tree) path(arg string) (string, bool) {
-	if !t.d.printable(arg) {
-		return "", false
+// path returns the absolute path that an argument names.
+func (t *tree) path(arg string) (string, error) {
+	if err := printable(arg); err != nil {
+		return "", err
 	}
 	if !path.IsAbs(arg) {
 		arg = path.Join(t.dir, arg)
 	}
-	return path.Clean(arg), true
+	return path.Clean(arg), nil
 }
 
-// stat finds the file or directory that an argument names. If it returns false, it has told the
-// client why.
-func (t *tree) stat(arg string) (name string, e Entry, ok bool) {
-	if name, ok = t.path(arg); ok {
-		e, ok = t.statPath(name)
+// stat finds the file or directory that an argument names.
+func (t *tree) stat(arg string) (name string, e Entry, err error) {
+	if name, err = t.path(arg); err == nil {
+		e, err = t.session.Stat(t.d.ctx, name)
 	}
-	return name, e, ok
-}
-
-// statPath is stat for an absolute path.
-func (t *tree) statPath(name string) (Entry, bool) {
-	e, err := t.session.Stat(t.d.ctx, name)
-	if err != nil {
-		t.d.fail(err)
-	}
-	return e, err == nil
+	return name, e, err
 }
 
 // statFile is stat for commands that need a file.
-func (t *tree) statFile(arg string) (name string, e Entry, ok bool) {
-	if name, e, ok = t.stat(arg); ok && e.Dir {
-		t.d.reply(550, "%s is a directory", name)
-		ok = false
+func (t *tree) statFile(arg string) (name string, e Entry, err error) {
+	if name, e, err = t.stat(arg); err == nil && e.Dir {
+		err = refuse(550, "%s is a directory", name)
 	}
-	return name, e, ok
+	return name, e, err
 }
 
 // statDigest is stat for commands that need a file's stored digest. No digest is computed for a
 // client.
-func (t *tree) statDigest(arg string) (name string, e Entry, ok bool) {
-	if name, e, ok = t.statFile(arg); !ok {
-		return name, e, false
+func (t *tree) statDigest(arg string) (name string, e Entry, err error) {
+	if name, e, err = t.statFile(arg); err != nil {
+		return name, e, err
 	}
 	if b, err := hex.DecodeString(e.SHA256); err != nil || len(b) != 32 {
-		t.d.reply(550, "No SHA-256 is stored for %s", name)
-		return name, e, false
+		return name, e, refuse(550, "No SHA-256 is stored for %s", name)
 	}
-	return name, e, true
+	return name, e, nil
 }
 
 // cwd answers CWD. The directory must exist.
-func (t *tree) cwd(arg string) {
-	switch name, e, ok := t.stat(arg); {
-	case !ok:
+func (t *tree) cwd(arg string) error {
+	name, e, err := t.stat(arg)
+	switch {
+	case err != nil:
+		return err
 	case !e.Dir:
-		t.d.reply(550, "%s is not a directory", name)
-	default:
-		t.dir = name
-		t.d.reply(250, "Directory changed to %s", name)
+		return refuse(550, "%s is not a directory", name)
 	}
+	t.dir = name
+	return t.d.reply(250, "Directory changed to %s", name)
 }
 
-func (t *tree) cdup(string) { t.cwd("..") }
+func (t *tree) cdup(string) error { return t.cwd("..") }
 
-func (t *tree) pwd(string) {
-	t.d.reply(257, `"%s" is the working directory`, strings.ReplaceAll(t.dir, `"`, `""`))
+func (t *tree) pwd(string) error {
+	return t.d.reply(257, `"%s" is the working directory`, strings.ReplaceAll(t.dir, `"`, `""`))
 }
 
 // allo answers ALLO: a size, and perhaps "R" and the size of a record.
-func (t *tree) allo(arg string) {
+func (t *tree) allo(arg string) error {
 	session, ok := t.session.(Allocator)
 	if !ok {
-		t.d.reply(202, "No need to reserve room")
-		return
+		return t.d.reply(202, "No need to reserve room")
 	}
 	size, _, _ := strings.Cut(strings.TrimSpace(arg), " ")
 	n, err := strconv.ParseInt(size, 10, 64)
 	if err != nil || n < 0 {
-		t.d.reply(501, "ALLO takes a number of bytes")
-		return
+		return refuse(501, "ALLO takes a number of bytes")
 	}
 	if err := session.Allocate(t.d.ctx, n); err != nil {
-		t.d.fail(err)
-		return
+		return err
 	}
-	t.d.reply(200, "The next upload is taken to have %d bytes", n)
+	return t.d.reply(200, "The next upload is taken to have %d bytes", n)
 }
 
-func (t *tree) mlst(arg string) {
-	if name, e, ok := t.stat(arg); ok {
-		t.d.reply(250, "Facts:\n%s%s\nEnd", t.facts.append(nil, e), name)
+func (t *tree) mlst(arg string) error {
+	name, e, err := t.stat(arg)
+	if err != nil {
+		return err
 	}
+	return t.d.reply(250, "Facts:\n%s%s\nEnd", t.facts.append(nil, e), name)
 }
 
-func (t *tree) size(arg string) {
-	if _, e, ok := t.statFile(arg); ok {
-		t.d.reply(213, "%d", e.Size)
+func (t *tree) size(arg string) error {
+	_, e, err := t.statFile(arg)
+	if err != nil {
+		return err
 	}
+	return t.d.reply(213, "%d", e.Size)
 }
 
-func (t *tree) mdtm(arg string) {
-	switch name, e, ok := t.stat(arg); {
-	case !ok:
+func (t *tree) mdtm(arg string) error {
+	name, e, err := t.stat(arg)
+	switch {
+	case err != nil:
+		return err
 	case e.Modified.IsZero():
-		t.d.reply(550, "The time of %s is not known", name)
-	default:
-		t.d.reply(213, "%s", e.Modified.UTC().Format(timeval))
+		return refuse(550, "The time of %s is not known", name)
 	}
+	return t.d.reply(213, "%s", e.Modified.UTC().Format(timeval))
 }
 
 // hash answers HASH as clients know it (draft-bryan-ftp-hash).
-func (t *tree) hash(arg string) {
-	if name, e, ok := t.statDigest(arg); ok {
-		t.d.reply(213, "SHA-256 0-%d %s %s", e.Size, e.SHA256, name)
+func (t *tree) hash(arg string) error {
+	name, e, err := t.statDigest(arg)
+	if err != nil {
+		return err
 	}
+	return t.d.reply(213, "SHA-256 0-%d %s %s", e.Size, e.SHA256, name)
 }
 
-func (t *tree) xsha256(arg string) {
+func (t *tree) xsha256(arg string) error {
 	if n := len(arg); n > 1 && arg[0] == '"' && arg[n-1] == '"' {
 		arg = arg[1 : n-1]
 	}
-	if _, e, ok := t.statDigest(arg); ok {
-		t.d.reply(250, "%s", e.SHA256)
+	_, e, err := t.statDigest(arg)
+	if err != nil {
+		return err
 	}
+	return t.d.reply(250, "%s", e.SHA256)
 }
