@@ -15,8 +15,10 @@ const Patience = 2 * time.Minute
 // Slower.
 const Slower = 10
 
-// longestPause is the longest pause before Eventually repeats a quick try.
-const longestPause = 20 * time.Millisecond
+const (
+	longestPause = 20 * time.Millisecond  // before Eventually repeats a quick try
+	costlyPause  = 250 * time.Millisecond // the same before a try that takes a tenth of that, or longer
+)
 
 // Must fails the test at once if err is not nil.
 func Must(t testing.TB, err error) {
@@ -40,7 +42,8 @@ func Eventually(t testing.TB, what string, try func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v: %v", what, Patience, err)
 		}
-		pause = min(2*pause, max(longestPause, 2*time.Since(began))) // longer pauses leave the processor to other programs
+		took := time.Since(began) // longer pauses leave the processor to other programs
+		pause = min(2*pause, max(longestPause, min(10*took, costlyPause), 2*took))
 	}
 }
 

@@ -271,7 +271,7 @@ func (d *deployment) work(ctx context.Context) *sync.WaitGroup {
 				if err := up.Drain(d.t.Context()); err != nil {
 					d.t.Errorf("robot %s: %v", m.Name, err)
 				}
-				testkit.Moment(testkit.Random(d.t), 2*breath)
+				testkit.Moment(testkit.Random(d.t), 100*time.Millisecond)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ const (
 // uploader returns robotd's uploader over the robot's spool, with short pauses.
 func (h *installation) uploader(r *robot, s *spool, by way) *batch.Uploader {
 	desk := h.desk(r)
-	return batch.NewUploader(batch.UploaderOptions{Spool: s, Targets: []batch.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+	return batch.NewUploader(batch.UploaderOptions{Spool: s, Targets: []batch.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 50 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
 }
 
 // desk returns the robot's source of receipts.

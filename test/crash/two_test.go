@@ -232,8 +232,14 @@ func (p *pair) listFrom(dead int, at *stopwatch) {
 	}
 }
 
-// breath is a robot's pause between two batches, on average, which leaves processor time to others.
-const breath = 50 * time.Millisecond
+// breath returns a robot's pause between two batches, on average, which leaves processor time to
+// others.
+func breath() time.Duration {
+	if long() {
+		return 50 * time.Millisecond
+	}
+	return 150 * time.Millisecond
+}
 
 // workAtBoth lets every robot make batches and upload them to either service until ctx ends.
 func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
@@ -248,14 +254,14 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 			targets = append(targets, timed{h.target(m.robot, desk, m.way), at})
 		}
 		up := batch.NewUploader(batch.UploaderOptions{
-			Spool: m.spool, Targets: targets, Receipts: batch.NewReceiptSources(desks...), Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
+			Spool: m.spool, Targets: targets, Receipts: batch.NewReceiptSources(desks...), Poll: breath() / 2, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
 			Published: func(b batch.Spooled, _ *wire.Receipt) error { at.published(b.ID); return nil },
 		})
 		g.Go(func() {
 			for n := int64(1); ctx.Err() == nil; n++ {
 				c := m.make(p.t, n, 2, 8<<10, m.hosts[:1+int(n)%len(m.hosts)]...)
 				p.register(c)
-				testkit.Moment(testkit.Random(p.t), 2*breath)
+				testkit.Moment(testkit.Random(p.t), 2*breath())
 				if err := m.spool.add(c); err != nil {
 					p.t.Error(err)
 				}
@@ -271,6 +277,7 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 // consume lets consumers read from both services. Only a killed one may fail to answer.
 func (p *pair) consume(t *testing.T) (end func()) {
 	over := make(chan struct{})
+	pause := breath() / 2
 	var g sync.WaitGroup
 	for _, s := range p.services {
 		c := &consumer{fleet: p.fleet, url: s.url(), manifests: map[string][]byte{}}
@@ -289,7 +296,7 @@ func (p *pair) consume(t *testing.T) (end func()) {
 				case <-over:
 					t.Logf("a consumer looked %d times, at %d editions, at version %d", looks, len(c.manifests), c.version)
 					return
-				case <-time.After(20 * time.Millisecond):
+				case <-time.After(pause):
 				}
 			}
 		})
