@@ -55,11 +55,15 @@ func (c *ImportedCollection) Sum(entries iter.Seq2[SegmentEntry, error]) error {
 // Collections returns all collections, sorted by name. Collections that are taken down whole are
 // included. It reads the rows of all batches.
 func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error) {
-	batches, err := s.Batches(ctx, "", 0)
-	if err != nil {
-		return nil, err
+	var batches []PublishedBatch
+	for b, err := range s.Batches(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: batches: %w", err)
+		}
+		if b.Collection.Name != "" {
+			batches = append(batches, b)
+		}
 	}
-	batches = slices.DeleteFunc(batches, func(b PublishedBatch) bool { return b.Collection.Name == "" })
 	slices.SortStableFunc(batches, func(a, b PublishedBatch) int {
 		return cmp.Or(strings.Compare(a.Collection.Name, b.Collection.Name), cmp.Compare(a.N, b.N))
 	})

@@ -136,24 +136,10 @@ type PublishedBatch struct {
 	Version
 }
 
-// Batches returns up to limit published batches whose IDs sort behind the ID after, in the order of
-// their IDs: by robot, then by time. A limit of 0 or less means all.
-func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]PublishedBatch, error) {
-	start := tableBatch
-	if after != "" {
-		start += after + "!" // sorts behind the space that ends the key
-	}
-	var batches []PublishedBatch
-	for b, err := range valuesOf[batchRow](s.scan(ctx, tableBatch, start)) {
-		if err != nil {
-			return nil, fmt.Errorf("catalog: batches: %w", err)
-		}
-		if limit > 0 && len(batches) == limit {
-			break
-		}
-		batches = append(batches, PublishedBatch{b.Batch, b.Version})
-	}
-	return batches, nil
+// Batches walks the published batches in the order of their IDs, by robot, then by time. It begins
+// with the ID from, or behind it if there is no such batch.
+func (s *Snapshot) Batches(ctx context.Context, from string) iter.Seq2[PublishedBatch, error] {
+	return valuesOf[PublishedBatch](s.scan(ctx, tableBatch, tableBatch+from))
 }
 
 // unpublished returns those of the batches that are not published, by ID, and the latest version

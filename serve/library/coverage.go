@@ -36,9 +36,6 @@ func (s *CoverageSearch) within(t time.Time) bool {
 	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
 }
 
-// coverageBatches is how many batches are read at once.
-const coverageBatches = 256
-
 // FindCoverage returns up to s.Limit lines of coverage of the wanted hosts that the account sees,
 // by robot, then by time. next is the cursor of the rest, empty at the end. If s.Time runs out,
 // there may be a rest even if nothing was found.
@@ -53,45 +50,29 @@ func FindCoverage(ctx context.Context, from *Library, a *account.Account, s Cove
 	}
 	defer v.Release()
 	targets, begun := indexTargets(s.Targets), time.Now()
-	last := after.batch // the page begins with this batch itself, if some of it is left
-	for first := true; ; first = false {
-		batches, err := v.Snap.Batches(ctx, last, coverageBatches)
+	for b, err := range v.Snap.Batches(ctx, after.batch) {
+		if err != nil {
+			return nil, "", fmt.Errorf("coverage: %w", err)
+		}
+		skip := 0
+		if b.ID == after.batch {
+			if skip = after.host; !after.left {
+				continue
+			}
+		}
+		some, at, err := coverageInBatch(ctx, v, b, &s, targets, skip, s.Limit-len(found))
 		if err != nil {
 			return nil, "", err
 		}
-		full := len(batches) == coverageBatches
-		if first && after.left {
-			version, ok, err := v.Snap.Batch(ctx, after.batch)
-			if err != nil {
-				return nil, "", err
-			}
-			if ok {
-				again := catalog.PublishedBatch{Batch: catalog.Batch{ID: after.batch}, Version: version}
-				batches = append([]catalog.PublishedBatch{again}, batches...)
-			}
+		found = append(found, some...)
+		if at >= 0 {
+			return found, coverageCursor{batch: b.ID, host: at, left: true}.String(), nil
 		}
-		for _, b := range batches {
-			skip := 0
-			if after.left && b.ID == after.batch {
-				skip = after.host
-			}
-			some, at, err := coverageInBatch(ctx, v, b, &s, targets, skip, s.Limit-len(found))
-			if err != nil {
-				return nil, "", err
-			}
-			found = append(found, some...)
-			if at >= 0 {
-				return found, coverageCursor{batch: b.ID, host: at, left: true}.String(), nil
-			}
-			last = b.ID
-			if s.Time > 0 && time.Since(begun) > s.Time {
-				return found, coverageCursor{batch: b.ID}.String(), nil
-			}
-		}
-		if !full {
-			return found, "", nil
+		if s.Time > 0 && time.Since(begun) > s.Time {
+			return found, coverageCursor{batch: b.ID}.String(), nil
 		}
 	}
+	return found, "", nil
 }
 
 // coverageInBatch returns the coverage of up to limit wanted hosts from a batch's manifest, from
@@ -108,8 +89,8 @@ func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBat
 		if i < skip {
 			continue
 		}
-		c, ok := shownCoverage(v, c, targets, catalog.SegmentEntry{
-			Host: c.Host, Edition: b.Edition, First: m.Created, Last: m.Created, Published: b.Published,
+		shown, ok := shownCoverage(v, m, c, targets, catalog.SegmentEntry{
+			Host: c.Host, Origin: catalog.Origin{Batch: b.ID}, Edition: b.Edition, First: m.Created, Last: m.Created, Published: b.Published,
 		})
 		if !ok {
 			continue
@@ -117,9 +98,7 @@ func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBat
 		if len(found) == limit {
 			return found, i, nil
 		}
-		found = append(found, api.Coverage{
-			Coverage: c, Batch: b.ID, Robot: m.Robot, Edition: b.Edition, Created: m.Created.UTC(), Published: b.Published.UTC(),
-		})
+		found = append(found, shown)
 	}
 	return found, -1, nil
 }
@@ -152,14 +131,10 @@ func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hos
 			continue
 		}
 		for _, c := range m.Coverage {
-			seg := batches[id][c.Host]
-			if seg == nil {
-				continue
-			}
-			if c, ok := shownCoverage(v, c, everything, *seg); ok {
-				found = append(found, api.Coverage{
-					Coverage: c, Batch: id, Robot: m.Robot, Edition: seg.Edition, Created: m.Created.UTC(), Published: seg.Published.UTC(),
-				})
+			if seg := batches[id][c.Host]; seg != nil {
+				if shown, ok := shownCoverage(v, m, c, everything, *seg); ok {
+					found = append(found, shown)
+				}
 			}
 		}
 	}
@@ -201,20 +176,20 @@ func batchManifest(ctx context.Context, from *Library, id string) (*wire.Manifes
 	})
 }
 
-// shownCoverage returns what the account may know of a host's coverage, and whether it is wanted.
-// It leaves out URLs that are not wanted, hidden or taken down. in stands for what the batch
-// brought of the host.
-func shownCoverage(v *AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
+// shownCoverage returns what the account may know of a host's coverage in a manifest, and whether it
+// is wanted. It leaves out URLs that are not wanted, hidden or taken down. in stands for what the
+// batch brought of the host.
+func shownCoverage(v *AccountView, m *wire.Manifest, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (shown api.Coverage, ok bool) {
 	wanted := targets.of(c.Host)
 	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
-		return c, false
+		return shown, false
 	}
 	var taken []weburl.Prefix
 	for _, t := range v.Snap.Tombstones(c.Host) {
 		switch {
 		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase, t.Collection != "":
 		case t.URLPrefix == "":
-			return c, false
+			return shown, false
 		default:
 			taken = append(taken, weburl.PrefixOf(t.URLPrefix))
 		}
@@ -225,7 +200,7 @@ func shownCoverage(v *AccountView, c wire.Coverage, targets targetIndex, in cata
 			slices.ContainsFunc(taken, func(p weburl.Prefix) bool { return p.Holds(u.URL) }) ||
 			!slices.ContainsFunc(wanted, func(t Target) bool { return t.Holds(key) })
 	})
-	return c, true
+	return api.Coverage{Coverage: c, Batch: in.Batch, Robot: m.Robot, Edition: in.Edition, Created: m.Created.UTC(), Published: in.Published.UTC()}, true
 }
 
 // targetIndex finds the targets that may have records of a host.
