@@ -44,8 +44,7 @@ type Spools struct {
 
 // spooled is a text that was written once: in memory if it is short, or in a file.
 type spooled struct {
-	measured
-	file    *os.File // nil: it is in memory
+	*TempFile
 	readers int
 	used    int64 // the Spools' clock when the last reader came
 }
@@ -82,7 +81,7 @@ func (s *Spools) open(ctx context.Context, key string, write func(context.Contex
 			defer func() { <-s.writing }()
 			return s.write(context.WithValue(toEnd, turnKey{}, true), key, write)
 		})
-		if err != nil || text.file == nil {
+		if err != nil || text.InMemory() {
 			return text, err
 		}
 	}
@@ -142,9 +141,8 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 		s.bytes -= reserved
 		return already, w.Close()
 	}
-	text := &spooled{measured: measured{size: w.Size, sha256: w.SHA256()}, file: w.file}
+	text := &spooled{TempFile: w}
 	if w.InMemory() {
-		text.body = w.body.Bytes()
 		return text, nil
 	}
 	s.clock++
@@ -179,8 +177,8 @@ func (s *Spools) dropOldest() bool {
 	}
 	text := s.files[oldest]
 	delete(s.files, oldest)
-	s.bytes -= text.size
-	text.file.Close() // nothing of it is needed any more
+	s.bytes -= text.Size
+	text.Close() // nothing of it is needed any more
 	return true
 }
 
@@ -196,22 +194,22 @@ func NoSpace(err error) error {
 // documentRanges are a document's bytes, in memory or in a Spools. If the file is gone, it is
 // written again.
 type documentRanges struct {
-	*measured
-	spools *Spools
-	key    string
-	write  func(context.Context, io.Writer) error
+	*TempFile // to be opened by spools, unless it is in memory
+	spools    *Spools
+	key       string
+	write     func(context.Context, io.Writer) error
 }
 
 // OpenRange implements Ranges.
 func (d documentRanges) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if int64(len(d.body)) == d.size {
-		return Bytes(d.body).OpenRange(ctx, off, n)
+	if d.InMemory() {
+		return d.TempFile.OpenRange(ctx, off, n)
 	}
 	text, err := d.spools.open(ctx, d.key, d.write)
 	if err != nil {
 		return nil, err
 	}
-	if text.sha256 != d.sha256 {
+	if text.SHA256() != d.SHA256() {
 		d.spools.release(text)
 		return nil, fmt.Errorf("%s: written again it has other bytes", d.key)
 	}
@@ -269,11 +267,11 @@ func (d *Document) Entry(ctx context.Context, memo *cache.Memo) (*Entry, error) 
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		d.Spools.release(text)
-		known = &text.measured
-		memo.Add(key, known, int64(len(text.body))+256)
+		known = text.TempFile
+		memo.Add(key, known, int64(text.body.Len())+512)
 	}
-	m := known.(*measured)
-	return textEntry(d.Name, d.Type, d.Modified, m.size, m.sha256, documentRanges{m, d.Spools, key, d.Write}), nil
+	f := known.(*TempFile)
+	return textEntry(d.Name, d.Type, d.Modified, f.Size, f.SHA256(), documentRanges{f, d.Spools, key, d.Write}), nil
 }
 
 // Known reports whether memo has the document's size and digest, so that Entry need not write it.
@@ -283,13 +281,6 @@ func (d *Document) Known(memo *cache.Memo) bool {
 }
 
 func (d *Document) memoKey() string { return "document " + d.Key + " " + d.Name }
-
-// measured is what is known of a document that was written once.
-type measured struct {
-	size   int64
-	sha256 string
-	body   []byte // nil if it is in a file
-}
 
 // TempFile takes bytes that are written once, and read afterwards as often as wanted: a text that
 // takes long to write, an answer or a request's body. They are in memory up to a length, and beyond

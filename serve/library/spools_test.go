@@ -148,7 +148,7 @@ func TestTextsWithinTextsDoNotWait(t *testing.T) {
 		readers.Wait()
 		var held int64
 		for _, text := range s.files {
-			held += text.size
+			held += text.Size
 		}
 		if len(s.files) != 2*spoolsAtOnce || held != s.bytes {
 			t.Errorf("%d files of %d bytes, %d are counted", len(s.files), held, s.bytes)
@@ -199,7 +199,7 @@ func TestSpoolsKeepToTheirBound(t *testing.T) {
 	testkit.Must(t, open(0).Close())
 	var held int64
 	for _, text := range s.files {
-		held += text.size
+		held += text.Size
 		if text.readers != 0 {
 			t.Errorf("%d readers are left", text.readers)
 		}
