@@ -154,8 +154,17 @@ func (v *Volume) Add(a Archive, m Measure) {
 	v.parts = append(v.parts, p)
 }
 
-// Hosts returns how many hosts the volume has.
-func (v *Volume) Hosts() int { return len(v.parts) }
+// Hosts returns the volume's hosts, in the order of their keys.
+func (v *Volume) Hosts() []*Host {
+	hosts := make([]*Host, len(v.parts))
+	for i, p := range v.parts {
+		hosts[i] = p.archive.host
+	}
+	return hosts
+}
+
+// Empty reports whether the volume has no hosts.
+func (v *Volume) Empty() bool { return len(v.parts) == 0 }
 
 // Held returns about what the volume takes in memory, in bytes.
 func (v *Volume) Held() int64 { return 1024 + int64(len(v.parts))*2048 }
@@ -208,13 +217,6 @@ func (v *Volume) Digest() string {
 
 // Modified returns the time of the volume's files.
 func (v *Volume) Modified() time.Time { return v.modified }
-
-// Each calls f with each of the hosts, in the order of their keys.
-func (v *Volume) Each(f func(*Host)) {
-	for _, p := range v.parts {
-		f(p.archive.host)
-	}
-}
 
 // Places returns a function that tells where a host's record lies in a day's volume, by the
 // segment's sequence number and the cell's number in its index. The function is nil if the volume

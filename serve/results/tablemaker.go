@@ -213,9 +213,9 @@ func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.Vol
 			this.Changed = time.UnixMilli(0)
 		}
 		wanted := func(t tree.VolumeTable) bool {
-			return t.Digest == this.Digest && t.Version == this.Version && v.Hosts() > 0
+			return t.Digest == this.Digest && t.Version == this.Version && !v.Empty()
 		}
-		if missing := p.missing(known, wanted); v.Hosts() > 0 && len(missing) > 0 {
+		if missing := p.missing(known, wanted); !v.Empty() && len(missing) > 0 {
 			if err := p.store(ctx, this, v, missing); err != nil {
 				return err
 			}
@@ -269,7 +269,7 @@ func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volu
 func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) (map[string]*Table, error) {
 	made := make(map[string]*Table)
 	for _, name := range missing {
-		t, err := p.opt.Files.MakeOf(ctx, p.opt.Records, tree.Everybody, name, hostsOf(v))
+		t, err := p.opt.Files.MakeOf(ctx, p.opt.Records, tree.Everybody, name, v.Hosts())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -278,14 +278,9 @@ func (p *pass) tables(ctx context.Context, missing []string, v *library.Volume) 
 	return made, nil
 }
 
-func hostsOf(v *library.Volume) (hosts []*library.Host) {
-	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
-	return hosts
-}
-
 // texts makes the texts of the hosts' pages, always in both forms.
 func (p *pass) texts(ctx context.Context, _ []string, v *library.Volume) (map[string]*Table, error) {
-	table, wet, err := p.opt.Files.MakeTexts(ctx, p.opt.Records, tree.Everybody, hostsOf(v))
+	table, wet, err := p.opt.Files.MakeTexts(ctx, p.opt.Records, tree.Everybody, v.Hosts())
 	return map[string]*Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
 }
 

@@ -62,7 +62,7 @@ func (f *finder) volumesFile(ctx context.Context, of source, name string) (*libr
 	if err != nil {
 		return nil, err
 	}
-	if v.Hosts() == 0 {
+	if v.Empty() {
 		return nil, library.ErrNotFound
 	}
 	return v.File(ctx, volume, suffix)
@@ -314,7 +314,7 @@ func (f *finder) volumeFiles(ctx context.Context, of source, part part, name str
 	key := f.volumeKey("volume files", of, part)
 	return library.Shared(ctx, f.view, key, func(ctx context.Context, v *library.AccountView) (*volumeFiles, int64, error) {
 		made, err := f.tree.makeVolume(ctx, v, of, part, name)
-		if err != nil || made.Hosts() == 0 {
+		if err != nil || made.Empty() {
 			return new(volumeFiles), 256, err
 		}
 		files := &volumeFiles{digest: made.Digest(), modified: made.Modified()}
