@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	_ "embed"
 	"fmt"
 	"html/template"
 	"math"
@@ -34,12 +33,9 @@ type banner struct {
 	ForwardsPath  string
 }
 
-// banner.html undoes in each element what the page's own style sheets would do to it.
-//
-//go:embed banner.html
-var bannerText string
-
-var bannerTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(bannerText)) })
+// bannerTemplate is of banner.html, which undoes in each element what the page's own style sheets
+// would do to it.
+var bannerTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.ParseFS(templates, "banner.html")) })
 
 // banner returns the banner of version i, as HTML in ASCII.
 func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {

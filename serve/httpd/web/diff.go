@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,10 +16,7 @@ import (
 	"sheaf/serve/replay"
 )
 
-//go:embed diff.html
-var diffText string
-
-var diffTemplate = webpage.Parse(diffText)
+var diffTemplate = webpage.ParseFiles(templates, "diff.html")
 
 // parsePair parses the two times and the URL of a comparison.
 func (p *Pages) parsePair(first, second, page string) (from, to replay.Period, url string, err error) {

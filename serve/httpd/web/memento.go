@@ -23,14 +23,11 @@ import (
 	"sheaf/serve/texts"
 )
 
-//go:embed redirect.html
-var redirectText string
-
 //go:embed frame.html
 var frameText string
 
 var (
-	redirectTemplate = webpage.Parse(redirectText)
+	redirectTemplate = webpage.ParseFiles(templates, "redirect.html")
 	frameTemplate    = sync.OnceValue(func() *template.Template { return template.Must(template.New("layout").Parse(frameText)) })
 )
 

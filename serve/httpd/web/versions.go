@@ -1,7 +1,7 @@
 package web
 
 import (
-	_ "embed"
+	"cmp"
 	"net/http"
 	neturl "net/url"
 	"slices"
@@ -17,10 +17,7 @@ import (
 // maxListed is how many versions one page lists. They are the newest.
 const maxListed = 1000
 
-//go:embed versions.html
-var versionsText string
-
-var versionsTemplate = webpage.Parse(versionsText)
+var versionsTemplate = webpage.ParseFiles(templates, "versions.html")
 
 // versionsPage lists the versions of a page, newest first.
 type versionsPage struct {
@@ -105,9 +102,4 @@ func lineOf(c *records.Capture, url string) versionLine {
 }
 
 // truncated returns why the body of a version is not whole, or "" if it is.
-func truncated(c *records.Capture) string {
-	if c.Original != nil {
-		return c.Original.Truncated
-	}
-	return c.Truncated
-}
+func truncated(c *records.Capture) string { return cmp.Or(c.Original, c).Truncated }

@@ -13,7 +13,7 @@
 package web
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +52,9 @@ type Pages struct {
 
 	comparing chan struct{} // bounds how many comparisons and extractions run at once
 }
+
+//go:embed *.html
+var templates embed.FS
 
 // diffQuery is the query of the form of comparisons.
 type diffQuery struct {
@@ -205,10 +208,7 @@ func watchPath(page string) string {
 	return api.PathWatching + "?url=" + neturl.QueryEscape(page)
 }
 
-//go:embed ask.html
-var askText string
-
-var askTemplate = webpage.Parse(askText)
+var askTemplate = webpage.ParseFiles(templates, "ask.html")
 
 // ask asks for a page's URL, and leads to the list of its versions.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
@@ -230,10 +230,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 // place is a link to the versions of a page.
 type place struct{ URL, Path string }
 
-//go:embed missing.html
-var missingText string
-
-var missingTemplate = webpage.Parse(missingText)
+var missingTemplate = webpage.ParseFiles(templates, "missing.html")
 
 // missing says that nothing is kept of a page. To people it shows pages with similar URLs.
 func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
