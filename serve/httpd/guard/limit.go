@@ -149,24 +149,18 @@ func Busy(status int, reason, detail string) error {
 // Otherwise clients that leave at once would have any number of builds under way. Its methods may
 // be called concurrently.
 type Place struct {
-	free func()
+	Leave func() // ends the handler's use of the place; it may be called again
 
-	mu    sync.Mutex // guards the following
-	left  bool       // by the handler
+	free  func()
+	mu    sync.Mutex // guards users
 	users int        // the handler, and what it builds
 }
 
 // NewPlace returns a place that calls free when nobody needs it any more.
-func NewPlace(free func()) *Place { return &Place{free: free, users: 1} }
-
-// Leave ends the handler's use of the place. It may be called again.
-func (p *Place) Leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.left {
-		p.left = true
-		p.endLocked()
-	}
+func NewPlace(free func()) *Place {
+	p := &Place{free: free, users: 1}
+	p.Leave = sync.OnceFunc(p.end)
+	return p
 }
 
 func (p *Place) begin() bool {
@@ -182,10 +176,6 @@ func (p *Place) begin() bool {
 func (p *Place) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.endLocked()
-}
-
-func (p *Place) endLocked() {
 	if p.users--; p.users == 0 {
 		p.free()
 	}
