@@ -118,14 +118,9 @@ func (p *place) load() (s state, fresh bool, err error) {
 	if err != nil {
 		return s, false, err
 	}
+	s.Pending, s.Refused = map[string]string{}, map[string]string{}
 	if err := json.Unmarshal(data, &s); err != nil || s.Format != stateFormat {
 		return s, false, fmt.Errorf("%s: format %d, this program reads %d (%w); delete it to begin anew: files in hand are kept", p.own(stateFile), s.Format, stateFormat, err)
-	}
-	if s.Pending == nil {
-		s.Pending = map[string]string{}
-	}
-	if s.Refused == nil {
-		s.Refused = map[string]string{}
 	}
 	return s, false, nil
 }
