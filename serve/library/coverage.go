@@ -176,9 +176,9 @@ func batchManifest(ctx context.Context, from *Library, id string) (*wire.Manifes
 	})
 }
 
-// shownCoverage returns what the account may know of a host's coverage in a manifest, and whether it
-// is wanted. It leaves out URLs that are not wanted, hidden or taken down. in stands for what the
-// batch brought of the host.
+// shownCoverage returns what the account may know of a host's coverage in a manifest, and whether
+// it is wanted. It leaves out URLs that are not wanted, hidden or taken down. in stands for what
+// the batch brought of the host.
 func shownCoverage(v *AccountView, m *wire.Manifest, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (shown api.Coverage, ok bool) {
 	wanted := targets.of(c.Host)
 	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
