@@ -163,7 +163,7 @@ func testPrograms(t *testing.T, r *root) {
 func alive(t *testing.T, dir, user string, env, command []string, use func()) {
 	t.Helper()
 	cmd := exec.Command(testkit.Tool(t, "chroot"), append([]string{"--userspec=" + user, "--groups=", dir}, command...)...)
-	cmd.Args = append(cmd.Args, "--set", "download.listen=", "--set", "drop.listen=", "--set", "metrics=")
+	cmd.Args = append(cmd.Args, "--set", "download.listen=", "--set", "drop.listen=", "--set", "metrics=", "--set", "uploads.full=100") // the disk may be nearly full
 	cmd.Env = append(env, "HOME=/")
 	service := testkit.Start(t, "", cmd)
 	answer, err := http.Get(address(t, service) + "/healthz")
