@@ -103,6 +103,9 @@ func (c *Content) place() (err error) {
 	if skip := c.at - c.bodyAt; skip > 0 {
 		n, err := io.CopyN(io.Discard, c.body, skip)
 		c.bodyAt += n
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return err
 	}
 	return nil
